@@ -78,14 +78,14 @@ const MOST: u64 = 64 << 20;
 
 /// A file, or stdin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Input {
+pub(crate) enum InputSource {
     /// `-`
     Stdin,
     /// A path.
     File(PathBuf),
 }
 
-impl FromStr for Input {
+impl FromStr for InputSource {
     type Err = std::convert::Infallible;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -97,7 +97,7 @@ impl FromStr for Input {
     }
 }
 
-impl fmt::Display for Input {
+impl fmt::Display for InputSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stdin => f.write_str("stdin"),
@@ -106,7 +106,7 @@ impl fmt::Display for Input {
     }
 }
 
-impl Input {
+impl InputSource {
     /// Reads the whole input, of arbitrary bytes, without a byte order mark.
     pub(crate) fn read(&self) -> Result<Vec<u8>, Failure> {
         let mut bytes = Vec::new();
@@ -139,7 +139,7 @@ impl Input {
 
 /// The outcome of reading one line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum LineResult {
     /// A whole line, without its end.
     Whole,
     /// A line that is too long; the rest of it was skipped.
@@ -153,7 +153,7 @@ pub(crate) fn next_line(
     source: &mut impl BufRead,
     line: &mut Vec<u8>,
     most: usize,
-) -> std::io::Result<Line> {
+) -> std::io::Result<LineResult> {
     line.clear();
     let mut too_long = false;
     let mut some = false;
@@ -177,9 +177,9 @@ pub(crate) fn next_line(
         }
     }
     Ok(match (some, too_long) {
-        (false, _) => Line::End,
-        (true, true) => Line::TooLong,
-        (true, false) => Line::Whole,
+        (false, _) => LineResult::End,
+        (true, true) => LineResult::TooLong,
+        (true, false) => LineResult::Whole,
     })
 }
 
@@ -205,9 +205,9 @@ mod tests {
         let mut seen = Vec::new();
         loop {
             match next_line(&mut source, &mut line, 5).expect("memory can be read") {
-                Line::End => break,
-                Line::TooLong => seen.push("too long".to_owned()),
-                Line::Whole => seen.push(String::from_utf8_lossy(&line).into_owned()),
+                LineResult::End => break,
+                LineResult::TooLong => seen.push("too long".to_owned()),
+                LineResult::Whole => seen.push(String::from_utf8_lossy(&line).into_owned()),
             }
         }
         assert_eq!(seen, ["ab", "", "too long", "xyz"]);

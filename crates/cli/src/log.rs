@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::args::gateway::Log;
+use crate::args::gateway::LogFormat;
 use crate::failure::Failure;
 use crate::output::{self, harmless, harmless_json};
 use crate::stderr;
@@ -25,7 +25,7 @@ const USUAL: &str = "warn,mcp_elicit=info";
 const OF_CHECK: &str = "warn,mcp_elicit=info,rmcp=off";
 
 /// Starts the log, filtered by `MCP_ELICIT_LOG`. The stderr of servers is always shown, unless its target is named.
-pub(crate) fn start(form: Log, check: bool) -> Result<(), Failure> {
+pub(crate) fn start(form: LogFormat, check: bool) -> Result<(), Failure> {
     let usual = if check { OF_CHECK } else { USUAL };
     let wanted = std::env::var("MCP_ELICIT_LOG").unwrap_or_else(|_| usual.to_owned());
     let targets: Targets = wanted.parse().map_err(|error| {
@@ -41,17 +41,17 @@ pub(crate) fn start(form: Log, check: bool) -> Result<(), Failure> {
     let colours = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
     let layer = tracing_subscriber::fmt::layer();
     let layer = match form {
-        Log::Text => {
-            let lines = Lines {
+        LogFormat::Text => {
+            let lines = TextLines {
                 usual: Format::default(),
                 for_person: io::stderr().is_terminal(),
             };
             let layer = layer.with_writer(|| stderr::LogWriter).with_ansi(colours);
             layer.fmt_fields(HarmlessFields).event_format(lines).boxed()
         }
-        Log::Json => {
+        LogFormat::Json => {
             output::write_lines_as_json();
-            let layer = layer.with_writer(|| JsonLines(stderr::LogWriter));
+            let layer = layer.with_writer(|| JsonLogLines(stderr::LogWriter));
             layer.with_ansi(false).json().boxed()
         }
     };
@@ -71,7 +71,7 @@ pub(crate) fn start(form: Log, check: bool) -> Result<(), Failure> {
 /// Shows the warnings of a record to the person who runs a command.
 pub(crate) fn show_warnings_of_record() {
     let colours = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
-    let lines = Lines {
+    let lines = TextLines {
         usual: Format::default(),
         for_person: true,
     };
@@ -99,9 +99,9 @@ impl<'w> FormatFields<'w> for HarmlessFields {
 }
 
 /// Lines of JSON, in whose texts nothing that acts on a screen is left as it is. Each is written at once.
-struct JsonLines<W>(W);
+struct JsonLogLines<W>(W);
 
-impl<W: io::Write> io::Write for JsonLines<W> {
+impl<W: io::Write> io::Write for JsonLogLines<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
         let line = harmless_json(text.trim_end_matches('\n'));
@@ -133,12 +133,12 @@ fn show_panics_there() {
 
 /// The format of text. A line of a server's stderr is the server's name and the line. At a terminal, the reader is the
 /// person who started the gateway: warnings look like those of any command, without time and module.
-struct Lines<F> {
+struct TextLines<F> {
     usual: F,
     for_person: bool,
 }
 
-impl<S, N, F> FormatEvent<S, N> for Lines<F>
+impl<S, N, F> FormatEvent<S, N> for TextLines<F>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -233,7 +233,7 @@ mod tests {
     fn a_strangers_text_in_a_log_acts_on_nothing_and_begins_no_line() {
         for for_person in [false, true] {
             let written = Written::default();
-            let lines = Lines {
+            let lines = TextLines {
                 usual: Format::default(),
                 for_person,
             };
@@ -253,7 +253,9 @@ mod tests {
         let written = Written::default();
         let writer = written.clone();
         let layer = tracing_subscriber::fmt::layer().with_ansi(false);
-        let layer = layer.with_writer(move || JsonLines(writer.clone())).json();
+        let layer = layer
+            .with_writer(move || JsonLogLines(writer.clone()))
+            .json();
         let text = logged(layer, &written);
         let acts = |c| c != '\n' && mcp_elicit_core::view::sanitize::acts_on_a_screen(c);
         assert!(!text.contains(acts), "{text:?}");

@@ -40,7 +40,7 @@ const REASON: usize = 300;
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(crate) enum CheckReport {
     /// The eras of a server.
-    Revisions(ServerEras),
+    Revisions(ShownEras),
     /// The reason why the check failed.
     Failed {
         /// The sentence that says what happened, with its causes.
@@ -64,7 +64,7 @@ impl CheckReport {
 
 /// The eras of one server, as they are shown.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ServerEras {
+pub(crate) struct ShownEras {
     server: String,
     /// The revisions that it speaks, of each era the newest.
     speaks: Vec<String>,
@@ -78,7 +78,7 @@ pub(crate) struct ServerEras {
     unusable: Option<(String, String)>,
 }
 
-impl ServerEras {
+impl ShownEras {
     fn new(server: &ConfiguredServer, spoken: &SupportedEras, asked: AskedEras) -> Self {
         let newest = Revision::V2026_07_28.as_str();
         let pushed = Revision::LATEST_PUSHED.as_str();
@@ -261,11 +261,11 @@ fn launcher(target: &ServerTarget) -> Option<&'static str> {
     LAUNCHERS.into_iter().find(|launcher| *launcher == name)
 }
 
-async fn eras_of(server: &ConfiguredServer, folder: Option<&StateFolder>) -> ServerEras {
+async fn eras_of(server: &ConfiguredServer, folder: Option<&StateFolder>) -> ShownEras {
     let spoken = find_eras(server).await;
     let asked = match folder {
         Some(folder) => asked_eras(server, folder).await,
         None => None,
     };
-    ServerEras::new(server, &spoken, asked.unwrap_or_default())
+    ShownEras::new(server, &spoken, asked.unwrap_or_default())
 }

@@ -13,7 +13,7 @@ const MOST_BYTES: usize = 1024 * 1024;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The queue of this process, once it is started.
-static QUEUE: OnceLock<Queue> = OnceLock::new();
+static QUEUE: OnceLock<StderrQueue> = OnceLock::new();
 
 /// Returns the line that says how many lines are missing.
 pub(crate) type Missing = fn(u64) -> String;
@@ -25,7 +25,7 @@ pub(crate) type Missing = fn(u64) -> String;
 pub(crate) fn start(missing: Missing) -> io::Result<()> {
     if QUEUE.get().is_none() {
         // Adapts colours to the terminal, and drops them elsewhere.
-        let queue = Queue::start(anstream::stderr(), missing)?;
+        let queue = StderrQueue::start(anstream::stderr(), missing)?;
         let _started_before = QUEUE.set(queue);
     }
     Ok(())
@@ -64,19 +64,19 @@ impl Write for LogWriter {
 }
 
 /// Lines that a thread writes.
-struct Queue {
-    shared: Arc<Shared>,
+struct StderrQueue {
+    shared: Arc<SharedQueue>,
 }
 
-struct Shared {
-    waiting: Mutex<Waiting>,
+struct SharedQueue {
+    waiting: Mutex<WaitingLines>,
     /// Lines were added, or all are written.
     changed: Condvar,
     missing: Missing,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct WaitingLines {
     lines: VecDeque<Vec<u8>>,
     bytes: usize,
     /// The number of dropped lines since the last one that was added.
@@ -84,7 +84,7 @@ struct Waiting {
     is_writing: bool,
 }
 
-impl Waiting {
+impl WaitingLines {
     fn add(&mut self, lines: Vec<u8>) {
         self.bytes += lines.len();
         self.lines.push_back(lines);
@@ -99,9 +99,9 @@ impl Waiting {
     }
 }
 
-impl Queue {
+impl StderrQueue {
     fn start(to: impl Write + Send + 'static, missing: Missing) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedQueue {
             waiting: Mutex::default(),
             changed: Condvar::new(),
             missing,
@@ -126,7 +126,7 @@ impl Queue {
     }
 
     fn flush(&self, at_most: Duration) {
-        let has_more = |waiting: &mut Waiting| waiting.is_writing || !waiting.lines.is_empty();
+        let has_more = |waiting: &mut WaitingLines| waiting.is_writing || !waiting.lines.is_empty();
         let waiting = self.shared.waiting();
         let _in_time = self
             .shared
@@ -135,8 +135,8 @@ impl Queue {
     }
 }
 
-impl Shared {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+impl SharedQueue {
+    fn waiting(&self) -> MutexGuard<'_, WaitingLines> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -192,9 +192,9 @@ mod tests {
         }
     }
 
-    fn unread() -> (Queue, Receiver<String>) {
+    fn unread() -> (StderrQueue, Receiver<String>) {
         let (to, read) = mpsc::sync_channel(0);
-        let queue = Queue::start(Unread(to), |dropped| format!("{dropped} are missing"));
+        let queue = StderrQueue::start(Unread(to), |dropped| format!("{dropped} are missing"));
         (queue.unwrap(), read)
     }
 

@@ -54,7 +54,7 @@ pub(crate) struct AnswerArgs {
 
     /// Modes to declare to the server [default: those that the chosen responder can show]
     #[arg(long, value_enum, value_name = "MODES")]
-    pub(crate) elicit: Option<Elicit>,
+    pub(crate) elicit: Option<ElicitModes>,
 
     /// Ask line by line, without a screen: for screen readers, logs and slow connections
     #[arg(long, conflicts_with_all = ["named", "file", "accept_defaults", "decline", "cancel", "browser", "answer_command"])]
@@ -98,7 +98,7 @@ pub(crate) fn answer_name(name: &str) -> String {
 
 /// The modes of questions that a client declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Elicit {
+pub(crate) enum ElicitModes {
     /// Nothing: act as a client that cannot be asked
     Off,
     /// Forms only
@@ -109,7 +109,7 @@ pub(crate) enum Elicit {
     Both,
 }
 
-impl Elicit {
+impl ElicitModes {
     /// Returns the modes that may be declared.
     pub(crate) fn capability(self) -> Capability {
         match self {

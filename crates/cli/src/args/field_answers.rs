@@ -24,7 +24,7 @@ pub(crate) struct FieldAnswers {
 
 /// The values of fields that are not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unanswered {
+pub(crate) enum UnansweredFields {
     /// None.
     Left,
     /// The form's defaults.
@@ -36,7 +36,7 @@ pub(crate) enum Unanswered {
 pub(crate) fn read(
     form: &Form,
     words: &[String],
-    unanswered: Unanswered,
+    unanswered: UnansweredFields,
 ) -> Result<FieldAnswers, Failure> {
     if let [json] = words
         && json.trim_start().starts_with('{')
@@ -53,7 +53,7 @@ pub(crate) fn read(
             other => other,
         };
         let content = match (unanswered, content) {
-            (Unanswered::Default, Value::Object(given)) => {
+            (UnansweredFields::Default, Value::Object(given)) => {
                 let mut content = form.defaults();
                 content.extend(given);
                 Value::Object(content)
@@ -70,8 +70,8 @@ pub(crate) fn read(
     }
     let mut typed = Vec::new();
     let mut draft = match unanswered {
-        Unanswered::Left => Draft::new(),
-        Unanswered::Default => Draft::for_form(form),
+        UnansweredFields::Left => Draft::new(),
+        UnansweredFields::Default => Draft::for_form(form),
     };
     for word in words {
         match pair(form, word)? {
@@ -255,7 +255,7 @@ mod tests {
             "tags=Red, blue",
             "zip=0123",
         ];
-        let read = read(&form(), &words(&typed), Unanswered::Left).expect("they fit");
+        let read = read(&form(), &words(&typed), UnansweredFields::Left).expect("they fit");
         assert_eq!(
             read.answers.to_value(),
             json!({"check": true, "on": "1990-01-02", "size": "l", "tags": ["red", "blue"], "zip": "0123"})
@@ -281,7 +281,7 @@ mod tests {
             &["{\"check\": true, \"more\": \"b\"}"],
             &["check=yes", "more=b", "more.a=no"],
         ] {
-            let read = read(&form(), &words(typed), Unanswered::Left).expect("they fit");
+            let read = read(&form(), &words(typed), UnansweredFields::Left).expect("they fit");
             assert_eq!(read.answers.to_value(), sent, "{typed:?}");
         }
     }
@@ -291,7 +291,7 @@ mod tests {
         let read = read(
             &form(),
             &words(&["{\"check\": false, \"zip\": \"1\"}"]),
-            Unanswered::Left,
+            UnansweredFields::Left,
         )
         .expect("it fits");
         assert_eq!(read.answers.to_value(), json!({"check": false, "zip": "1"}));
@@ -312,7 +312,7 @@ mod tests {
             (&["{\"check\":"], "JSON object"),
         ] {
             let failure =
-                read(&form(), &words(typed), Unanswered::Left).expect_err("it does not fit");
+                read(&form(), &words(typed), UnansweredFields::Left).expect_err("it does not fit");
             let told = format!("{failure:?}");
             assert!(told.contains(said), "{typed:?}: {told}");
             assert!(
@@ -352,10 +352,10 @@ mod tests {
             &["nights=4", "tags="][..],
             &["{\"nights\": 4, \"tags\": []}"],
         ] {
-            let read = read(&form, &words(typed), Unanswered::Default).expect("they fit");
+            let read = read(&form, &words(typed), UnansweredFields::Default).expect("they fit");
             assert_eq!(read.answers.to_value(), sent, "{typed:?}");
         }
-        assert!(read(&form, &words(&["nights=4"]), Unanswered::Left).is_err());
+        assert!(read(&form, &words(&["nights=4"]), UnansweredFields::Left).is_err());
     }
 
     #[test]
@@ -368,7 +368,7 @@ mod tests {
             ("n=\"1\"", json!({"n": "1"}), None),
             ("n=1", json!({"n": 1}), None),
         ] {
-            let read = read(&form, &words(&[typed]), Unanswered::Left).expect("it fits");
+            let read = read(&form, &words(&[typed]), UnansweredFields::Left).expect("it fits");
             assert_eq!(read.answers.to_value(), sent, "{typed}");
             assert_eq!(read.understood.first().map(String::as_str), note, "{typed}");
         }

@@ -101,8 +101,8 @@ pub(crate) struct GatewayArgs {
     inbox: Option<String>,
 
     /// The responder to ask
-    #[arg(help_heading = "Inbox and answers", long, value_enum, value_name = "RESPONDER", default_value_t = AnswerWith::Auto)]
-    answer_with: AnswerWith,
+    #[arg(help_heading = "Inbox and answers", long, value_enum, value_name = "RESPONDER", default_value_t = AnswerWithArg::Auto)]
+    answer_with: AnswerWithArg,
 
     /// With `--answer-with terminal`: ask line by line, without a screen
     #[arg(help_heading = "Inbox and answers", long)]
@@ -239,7 +239,7 @@ pub(crate) struct GatewayArgs {
     /// Store of the questions: `sqlite` (a file in the state folder), `memory` (lost when the process ends), or
     /// `postgres://USER@HOST:PORT/DATABASE`, which several machines may share (without a password)
     #[arg(help_heading = "Record", long, value_name = "STORE", default_value = "sqlite", value_parser = record_of)]
-    record: Record,
+    record: RecordArg,
 
     /// The file with the password of the record's database. Without it, PGPASSWORD or PGPASSFILE may have it
     #[arg(help_heading = "Record", long, value_name = "FILE")]
@@ -274,8 +274,8 @@ pub(crate) struct GatewayArgs {
     no_notify: bool,
 
     /// The format of the log on stderr
-    #[arg(long, value_enum, value_name = "FORM", default_value_t = Log::Text)]
-    pub(crate) log: Log,
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = LogFormat::Text)]
+    pub(crate) log: LogFormat,
 
     /// Start this program as the server
     #[arg(last = true, value_name = "SERVER")]
@@ -295,7 +295,7 @@ Examples:
 
 /// The responder that is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum AnswerWith {
+enum AnswerWithArg {
     /// The client if it declared the mode, else the inbox
     Auto,
     /// The client only
@@ -308,14 +308,14 @@ enum AnswerWith {
     Command,
 }
 
-impl From<AnswerWith> for config::AnswerWith {
-    fn from(who: AnswerWith) -> Self {
+impl From<AnswerWithArg> for config::AnswerWith {
+    fn from(who: AnswerWithArg) -> Self {
         match who {
-            AnswerWith::Auto => Self::Auto,
-            AnswerWith::Client => Self::Client,
-            AnswerWith::Inbox => Self::Inbox,
-            AnswerWith::Terminal => Self::Terminal,
-            AnswerWith::Command => Self::Command,
+            AnswerWithArg::Auto => Self::Auto,
+            AnswerWithArg::Client => Self::Client,
+            AnswerWithArg::Inbox => Self::Inbox,
+            AnswerWithArg::Terminal => Self::Terminal,
+            AnswerWithArg::Command => Self::Command,
         }
     }
 }
@@ -349,7 +349,7 @@ impl From<PresenceArg> for RequiredPresence {
 
 /// The store of the questions.
 #[derive(Clone, PartialEq, Eq)]
-enum Record {
+enum RecordArg {
     /// A file in the state folder, which survives a restart.
     Sqlite,
     /// In memory only: lost when the process ends.
@@ -360,7 +360,7 @@ enum Record {
     Unknown,
 }
 
-impl fmt::Debug for Record {
+impl fmt::Debug for RecordArg {
     /// Formats nothing of an address, which may contain a password by mistake.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -378,12 +378,12 @@ impl fmt::Debug for Record {
     clippy::unnecessary_wraps,
     reason = "a reader of clap's returns a result"
 )]
-fn record_of(text: &str) -> Result<Record, Infallible> {
+fn record_of(text: &str) -> Result<RecordArg, Infallible> {
     Ok(match text {
-        "sqlite" => Record::Sqlite,
-        "memory" => Record::Memory,
-        _ if RecordDatabase::is_address(text) => Record::Database(text.to_owned()),
-        _ => Record::Unknown,
+        "sqlite" => RecordArg::Sqlite,
+        "memory" => RecordArg::Memory,
+        _ if RecordDatabase::is_address(text) => RecordArg::Database(text.to_owned()),
+        _ => RecordArg::Unknown,
     })
 }
 
@@ -406,25 +406,25 @@ pub(crate) fn record_database(
 
 /// Returns the database of a record that is in one.
 fn database_of(
-    record: Record,
+    record: RecordArg,
     password_file: Option<&Path>,
     password_command: Option<&str>,
 ) -> Result<Option<RecordDatabase>, Failure> {
     let address = match record {
-        Record::Database(address) => address,
-        Record::Unknown => {
+        RecordArg::Database(address) => address,
+        RecordArg::Unknown => {
             return Err(Failure::usage("the value of `--record` names no store").hint(
                 "write `sqlite`, `memory` or `postgres://USER@HOST:PORT/DATABASE`, with the password in a file.",
             ));
         }
-        Record::Sqlite | Record::Memory
+        RecordArg::Sqlite | RecordArg::Memory
             if password_file.is_some() || password_command.is_some() =>
         {
             return Err(Failure::usage(
                 "a password is for a record in a database: `--record postgres://..`",
             ));
         }
-        Record::Sqlite | Record::Memory => return Ok(None),
+        RecordArg::Sqlite | RecordArg::Memory => return Ok(None),
     };
     let password = password_file.map(|path| {
         let hint = "write the password into this file, on one line, readable by this user only.";
@@ -445,7 +445,7 @@ fn database_of(
 
 /// The format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Log {
+pub(crate) enum LogFormat {
     /// Lines of text for people
     Text,
     /// One JSON object per line
@@ -568,7 +568,7 @@ impl GatewayArgs {
             notify: !self.no_notify,
             open_login: None,
             state: self.state,
-            in_memory: self.record == Record::Memory,
+            in_memory: self.record == RecordArg::Memory,
             database,
             peers,
             plain: self.plain,

@@ -48,7 +48,7 @@ pub(crate) struct TargetArgs {
 
 /// The access that a server is given: to let this client in, and as its environment.
 #[derive(Debug, Default)]
-pub(crate) struct Access {
+pub(crate) struct ServerAccess {
     pub(crate) token: Option<BearerToken>,
     /// Values are marked as sensitive, so that they are in no `Debug`.
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
@@ -57,7 +57,7 @@ pub(crate) struct Access {
 
 impl ServerArgs {
     /// Returns what the server is given.
-    pub(crate) fn access(&self) -> Result<Access, Failure> {
+    pub(crate) fn access(&self) -> Result<ServerAccess, Failure> {
         self.at.access()
     }
 
@@ -75,9 +75,9 @@ impl ServerArgs {
 
 impl TargetArgs {
     /// Returns what the server is given, with what stands in environment variables.
-    pub(crate) fn access(&self) -> Result<Access, Failure> {
+    pub(crate) fn access(&self) -> Result<ServerAccess, Failure> {
         let environment = self.environment.iter();
-        Ok(Access {
+        Ok(ServerAccess {
             token: self.token.read()?,
             headers: self.headers.read()?,
             environment: environment

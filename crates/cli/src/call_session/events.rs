@@ -33,7 +33,7 @@ const WARNING: usize = 600;
 
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
-enum Event<'e> {
+enum ReportedEvent<'e> {
     Connected {
         server: Value,
         protocol: &'e str,
@@ -75,14 +75,14 @@ fn print_result(result: &impl Serialize) -> Result<(), Failure> {
 
 /// The person's answer after which a call ended without its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum CallRefusal {
     Declined,
     Cancelled,
     /// A form that only asks yes or no was answered with no.
     AnsweredNo,
 }
 
-impl Refusal {
+impl CallRefusal {
     /// Returns the refusal in an action; `None` for an acceptance.
     fn in_action(action: Action) -> Option<Self> {
         match action {
@@ -106,7 +106,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for CallRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Declined => "declined",
@@ -118,7 +118,7 @@ impl fmt::Display for Refusal {
 
 /// The last answer of a conversation, and its refusal.
 #[derive(Debug, Clone, Copy)]
-struct LastAnswer(Option<Refusal>);
+struct LastAnswer(Option<CallRefusal>);
 
 /// Reports events, and remembers why a question got no answer.
 pub(crate) struct Events {
@@ -161,10 +161,10 @@ impl Events {
 
     /// Records the action of an answer.
     pub(crate) fn note_action(&self, action: Action) {
-        self.note(Refusal::in_action(action));
+        self.note(CallRefusal::in_action(action));
     }
 
-    fn note(&self, refusal: Option<Refusal>) {
+    fn note(&self, refusal: Option<CallRefusal>) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         *last = Some(LastAnswer(refusal));
     }
@@ -174,7 +174,7 @@ impl Events {
     }
 
     /// Returns the refusal in the last answer.
-    pub(crate) fn refusal(&self) -> Option<Refusal> {
+    pub(crate) fn refusal(&self) -> Option<CallRefusal> {
         self.last()?.0
     }
 
@@ -199,7 +199,7 @@ impl Events {
     }
 
     /// Prints an event of the call. If stdout is closed, the call is stopped.
-    fn tell(&self, event: &Event<'_>) {
+    fn tell(&self, event: &ReportedEvent<'_>) {
         if let Err(failure) = output::print_json(event) {
             self.end(failure);
             self.stop.cancel();
@@ -218,7 +218,7 @@ impl Events {
                 Value::Null,
                 |server| json!({ "name": server.name, "version": server.version }),
             );
-            return output::print_json(&Event::Connected {
+            return output::print_json(&ReportedEvent::Connected {
                 server,
                 protocol: &protocol,
                 transport: target.transport(),
@@ -300,7 +300,7 @@ impl Events {
         ));
         if self.json {
             let message = &message;
-            output::print_json(&Event::Warning { message, pointer })?;
+            output::print_json(&ReportedEvent::Warning { message, pointer })?;
         }
         Ok(())
     }
@@ -398,13 +398,13 @@ pub(crate) fn print_failure(failure: &Failure) -> Result<(), Failure> {
     if !failure.causes().is_empty() {
         error["causes"] = json!(failure.causes());
     }
-    output::print_json(&Event::Error { error })
+    output::print_json(&ReportedEvent::Error { error })
 }
 
 impl Observer for Events {
     fn asked(&self, question: &Question) {
         if self.json {
-            self.tell(&Event::Asked {
+            self.tell(&ReportedEvent::Asked {
                 mode: question.mode().as_str(),
                 message: question.message(),
                 // Serialized again, because the server may have written it on several lines.
@@ -417,12 +417,12 @@ impl Observer for Events {
     }
 
     fn answered(&self, question: &Question, answer: &Answer) {
-        self.note(Refusal::in_answer(question, answer));
+        self.note(CallRefusal::in_answer(question, answer));
         let action = answer.outcome().action().as_str();
         if self.json {
             // The person asked for this: `--json` reports everything that was sent.
             let content = answer.outcome().answers();
-            return self.tell(&Event::Answered { action, content });
+            return self.tell(&ReportedEvent::Answered { action, content });
         }
         let asked = match question.mode() {
             Mode::Form => "form",

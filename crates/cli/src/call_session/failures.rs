@@ -16,7 +16,7 @@ use mcp_elicit_forms::view::{Control, FieldView, sanitize};
 use mcp_elicit_relay::{HANDED_BACK, NOT_CALLED};
 use rmcp::model::{ErrorCode, ErrorData};
 
-use super::events::Refusal;
+use super::events::CallRefusal;
 use super::request::Got;
 use crate::args::answers::answer_name;
 use crate::args::server::Protocol;
@@ -211,7 +211,11 @@ fn unreachable(why: &str, target: &Target) -> Failure {
 }
 
 /// Returns the failure for a call without a result. `refusal` is that of the last answer.
-pub(crate) fn calling(error: &CallError, said: &ServerOutput, refusal: Option<Refusal>) -> Failure {
+pub(crate) fn calling(
+    error: &CallError,
+    said: &ServerOutput,
+    refusal: Option<CallRefusal>,
+) -> Failure {
     let is_internal =
         matches!(error, CallError::Server(error) if error.code == ErrorCode::INTERNAL_ERROR);
     let failure = called(error, refusal);
@@ -261,7 +265,7 @@ pub(super) fn is_of_gateway(got: &Result<Got, CallError>) -> bool {
 }
 
 /// Returns the failure for an error that the server, or a gateway before it, reported.
-fn reported(error: &ErrorData, refusal: Option<Refusal>) -> Failure {
+fn reported(error: &ErrorData, refusal: Option<CallRefusal>) -> Failure {
     let said = one_line(&error.message);
     if is_handed_back(error) {
         return Failure::handed_back(said);
@@ -279,7 +283,7 @@ fn reported(error: &ErrorData, refusal: Option<Refusal>) -> Failure {
     }
 }
 
-fn called(error: &CallError, refusal: Option<Refusal>) -> Failure {
+fn called(error: &CallError, refusal: Option<CallRefusal>) -> Failure {
     match error.kind() {
         CallErrorKind::Reported(error) => reported(error, refusal),
         CallErrorKind::Question(refusal) => question(None, refusal),

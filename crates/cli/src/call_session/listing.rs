@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::pages::{List, pages};
+use super::pages::{ServerList, pages};
 use crate::failure::Failure;
 use crate::output;
 
@@ -19,10 +19,10 @@ const DESCRIPTION: usize = sanitize::DESCRIPTION;
 /// declares nothing is asked for its tools.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    tools: List<Tool>,
-    prompts: List<Prompt>,
-    resources: List<Resource>,
-    templates: List<ResourceTemplate>,
+    tools: ServerList<Tool>,
+    prompts: ServerList<Prompt>,
+    resources: ServerList<Resource>,
+    templates: ServerList<ResourceTemplate>,
     refused: Vec<RefusedList>,
 }
 
@@ -43,18 +43,18 @@ impl RefusedList {
 
 /// The lists that the server refused, and its first error.
 #[derive(Default)]
-struct Refused {
+struct RefusedLists {
     lists: Vec<RefusedList>,
     first: Option<CallError>,
 }
 
-impl Refused {
+impl RefusedLists {
     /// Returns the list, or an empty one if the server refuses only this list.
     fn or_empty<T>(
         &mut self,
         method: &'static str,
-        list: Result<List<T>, CallError>,
-    ) -> Result<List<T>, CallError> {
+        list: Result<ServerList<T>, CallError>,
+    ) -> Result<ServerList<T>, CallError> {
         match list {
             Err(
                 error @ (CallError::Server(_)
@@ -65,7 +65,7 @@ impl Refused {
                 let message = error.to_string();
                 self.lists.push(RefusedList { method, message });
                 self.first.get_or_insert(error);
-                Ok(List::default())
+                Ok(ServerList::default())
             }
             list => list,
         }
@@ -85,13 +85,13 @@ pub(super) async fn read<H: ClientHandler>(
     let declares_none =
         declared.tools.is_none() && declared.prompts.is_none() && declared.resources.is_none();
     let mut listing = Listing::default();
-    let mut refused = Refused::default();
+    let mut refused = RefusedLists::default();
     if declared.tools.is_some() {
         let tools = list_tools(connection, options).await;
         listing.tools = refused.or_empty("tools/list", tools)?;
     } else if declares_none {
         listing.tools = match list_tools(connection, options).await {
-            Err(CallError::Server(_)) => List::default(),
+            Err(CallError::Server(_)) => ServerList::default(),
             tools => refused.or_empty("tools/list", tools)?,
         };
     }
@@ -121,7 +121,7 @@ pub(super) async fn read<H: ClientHandler>(
         listing.templates = match templates.await {
             // Servers with resources and no templates often do not know the method.
             Err(CallError::Server(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
-                List::default()
+                ServerList::default()
             }
             templates => refused.or_empty("resources/templates/list", templates)?,
         };
@@ -153,7 +153,7 @@ pub(crate) async fn tools<H: ClientHandler>(
 async fn list_tools<H: ClientHandler>(
     connection: &Connection<H>,
     options: &CallOptions,
-) -> Result<List<Tool>, CallError> {
+) -> Result<ServerList<Tool>, CallError> {
     pages(
         "tools/list",
         "tools",
@@ -166,7 +166,7 @@ async fn list_tools<H: ClientHandler>(
 /// An entry as the server wrote it.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-enum Entry<'e> {
+enum ListedEntry<'e> {
     Tool {
         tool: &'e RawValue,
     },
@@ -189,7 +189,10 @@ impl Listing {
     /// Shows the list on stdout: one JSON object per entry, or lines for people.
     pub(super) fn show(&self, json: bool) -> Result<(), Failure> {
         if json {
-            let refused = self.refused.iter().map(|list| Entry::Refused { list });
+            let refused = self
+                .refused
+                .iter()
+                .map(|list| ListedEntry::Refused { list });
             return self
                 .entries()
                 .chain(refused)
@@ -214,15 +217,18 @@ impl Listing {
         self.entries().next().is_none()
     }
 
-    fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        let tools = self.tools.raw().map(|tool| Entry::Tool { tool });
-        let prompts = self.prompts.raw().map(|prompt| Entry::Prompt { prompt });
+    fn entries(&self) -> impl Iterator<Item = ListedEntry<'_>> {
+        let tools = self.tools.raw().map(|tool| ListedEntry::Tool { tool });
+        let prompts = self
+            .prompts
+            .raw()
+            .map(|prompt| ListedEntry::Prompt { prompt });
         let resources = self.resources.raw();
         let templates = self.templates.raw();
         tools
             .chain(prompts)
-            .chain(resources.map(|resource| Entry::Resource { resource }))
-            .chain(templates.map(|template| Entry::ResourceTemplate { template }))
+            .chain(resources.map(|resource| ListedEntry::Resource { resource }))
+            .chain(templates.map(|template| ListedEntry::ResourceTemplate { template }))
     }
 
     /// Returns what is wrong with the lists, each with its JSON Pointer.

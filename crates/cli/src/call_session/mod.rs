@@ -47,12 +47,12 @@ use rmcp::transport::auth::AuthClient;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::answers::AnswerArgs;
-use crate::args::server::{Access, Protocol};
+use crate::args::server::{Protocol, ServerAccess};
 use crate::failure::{Exit, Failure};
 use crate::output;
-use crate::sign_in::{self, Person};
+use crate::sign_in::{self, LocalPerson};
 use consent::{ConsentWriter, PolicyFile};
-use events::{Events, Refusal};
+use events::{CallRefusal, Events};
 use handler::Handler;
 use request::{Got, ServerRequest};
 use responder_setup::ResponderSetup;
@@ -62,10 +62,10 @@ use seen_to_ask::{RecordedIn, SeenToAsk};
 pub(crate) const SILENCE: Duration = Duration::from_secs(60);
 
 /// One request to a server.
-pub(crate) struct Call {
+pub(crate) struct ServerCall {
     pub(crate) target: Target,
     /// The credentials and the environment for the server.
-    pub(crate) access: Access,
+    pub(crate) access: ServerAccess,
     /// The way to sign in, if the person wants to.
     pub(crate) sign_in: Option<SignIn>,
     /// The name by which the person knows the server.
@@ -80,7 +80,7 @@ pub(crate) struct Call {
 }
 
 /// Makes the request, shows its result, and returns the exit code.
-pub(crate) async fn run(call: Call) -> Result<Exit, Failure> {
+pub(crate) async fn run(call: ServerCall) -> Result<Exit, Failure> {
     let json = call.answers.json;
     match Box::pin(conversation(&call)).await {
         Ok(exit) => Ok(exit),
@@ -93,7 +93,7 @@ pub(crate) async fn run(call: Call) -> Result<Exit, Failure> {
     }
 }
 
-async fn conversation(call: &Call) -> Result<Exit, Failure> {
+async fn conversation(call: &ServerCall) -> Result<Exit, Failure> {
     let answering = responder_setup::from_args(&call.answers).await?;
     let stop = stop::listen()?;
     let policy = call.consent.as_ref().map(|policy| policy.path.clone());
@@ -209,7 +209,7 @@ struct CallReport<'c> {
     said: failures::ServerOutput,
     help: help::Help,
     /// The refusal in the last answer.
-    refusal: Option<Refusal>,
+    refusal: Option<CallRefusal>,
 }
 
 impl CallReport<'_> {
@@ -269,7 +269,7 @@ impl CallReport<'_> {
 }
 
 async fn connect(
-    call: &Call,
+    call: &ServerCall,
     eliciting: ElicitingClient<Handler>,
     options: &ConnectOptions,
     stop: &CancellationToken,
@@ -294,11 +294,11 @@ async fn connect(
 }
 
 /// Returns the person who signs in.
-fn person(call: &Call) -> Person {
-    Person::here(call.answers.json, call.answers.timeout)
+fn person(call: &ServerCall) -> LocalPerson {
+    LocalPerson::here(call.answers.json, call.answers.timeout)
 }
 
-fn options_of(call: &Call) -> ConnectOptions {
+fn options_of(call: &ServerCall) -> ConnectOptions {
     let usual = ConnectOptions::default();
     let within = call.answers.timeout.unwrap_or(usual.within);
     usual
@@ -313,7 +313,7 @@ fn options_of(call: &Call) -> ConnectOptions {
 
 /// Returns the scopes that the server requires for this request, if the person can sign in for them.
 fn wants_more<'c>(
-    call: &'c Call,
+    call: &'c ServerCall,
     got: &Result<Got, CallError>,
 ) -> Option<(&'c SignIn, Vec<String>)> {
     match (got, &call.sign_in) {
@@ -326,7 +326,7 @@ fn wants_more<'c>(
 
 /// Signs in again for the scopes that the server requires beyond those it granted, and connects with the new tokens.
 async fn step_up(
-    call: &Call,
+    call: &ServerCall,
     sign_in: &SignIn,
     scopes: Vec<String>,
     eliciting: ElicitingClient<Handler>,
@@ -357,7 +357,7 @@ enum NotConnected {
 }
 
 impl NotConnected {
-    fn into_failure(self, call: &Call) -> Failure {
+    fn into_failure(self, call: &ServerCall) -> Failure {
         match self {
             Self::Failed(error) => failures::connecting_in(call.protocol, &error, &call.target),
             Self::Stopped => failures::stopped(),
@@ -367,7 +367,7 @@ impl NotConnected {
 
 /// Connects, with an authorization if there is one.
 async fn open(
-    call: &Call,
+    call: &ServerCall,
     eliciting: ElicitingClient<Handler>,
     options: &ConnectOptions,
     authorization: Option<AuthorizationManager>,

@@ -15,7 +15,7 @@ const MAX_ENTRIES: usize = 10_000;
 
 /// One list of a server.
 #[derive(Debug)]
-pub(super) struct List<T> {
+pub(super) struct ServerList<T> {
     method: &'static str,
     entries: Vec<T>,
     raw: Vec<Box<RawValue>>,
@@ -23,12 +23,12 @@ pub(super) struct List<T> {
     misfits: Vec<(usize, Misfit)>,
     /// The page whose cursor is an empty string.
     empty_cursor: Option<usize>,
-    unfinished: Option<Unfinished>,
+    unfinished: Option<UnfinishedList>,
 }
 
 /// The reason why a list was not read to its end.
 #[derive(Debug)]
-enum Unfinished {
+enum UnfinishedList {
     /// It has more pages or entries than are read.
     TooLong,
     /// A page names a cursor that an earlier page named.
@@ -37,13 +37,13 @@ enum Unfinished {
     CursorUnread(usize),
 }
 
-impl<T> Default for List<T> {
+impl<T> Default for ServerList<T> {
     fn default() -> Self {
         Self::new("")
     }
 }
 
-impl<T> List<T> {
+impl<T> ServerList<T> {
     fn new(method: &'static str) -> Self {
         Self {
             method,
@@ -94,13 +94,13 @@ impl<T> List<T> {
     pub(super) fn unfinished(&self) -> Option<String> {
         let method = self.method;
         self.unfinished.as_ref().map(|why| match why {
-            Unfinished::TooLong => format!(
+            UnfinishedList::TooLong => format!(
                 "the list of {method} does not end within {MAX_PAGES} pages or {MAX_ENTRIES} entries; the rest is not read"
             ),
-            Unfinished::CursorUnread(page) => format!(
+            UnfinishedList::CursorUnread(page) => format!(
                 "the list of {method} is cut after its page {page}: the cursor of the next page is not text"
             ),
-            Unfinished::CursorAgain(page) => format!(
+            UnfinishedList::CursorAgain(page) => format!(
                 "the list of {method} does not end: its page {page} names a cursor again that an earlier page named"
             ),
         })
@@ -120,8 +120,8 @@ pub(super) async fn pages<T, P>(
     member: &str,
     request: impl AsyncFn(Option<String>) -> Result<Received<P>, CallError>,
     open: impl Fn(P) -> (Vec<T>, Option<String>),
-) -> Result<List<T>, CallError> {
-    let mut list = List::new(method);
+) -> Result<ServerList<T>, CallError> {
+    let mut list = ServerList::new(method);
     let mut seen = BTreeSet::new();
     let mut cursor: Option<String> = None;
     for page in 1..=MAX_PAGES {
@@ -137,7 +137,7 @@ pub(super) async fn pages<T, P>(
         list.entries.truncate(MAX_ENTRIES);
         match next {
             None if has_cursor => {
-                list.unfinished = Some(Unfinished::CursorUnread(page));
+                list.unfinished = Some(UnfinishedList::CursorUnread(page));
                 return Ok(list);
             }
             None if !is_full => return Ok(list),
@@ -146,7 +146,7 @@ pub(super) async fn pages<T, P>(
                 return Ok(list);
             }
             Some(next) if seen.contains(&next) => {
-                list.unfinished = Some(Unfinished::CursorAgain(page));
+                list.unfinished = Some(UnfinishedList::CursorAgain(page));
                 return Ok(list);
             }
             Some(next) if list.entries.len() < MAX_ENTRIES => {
@@ -156,7 +156,7 @@ pub(super) async fn pages<T, P>(
             None | Some(_) => break,
         }
     }
-    list.unfinished = Some(Unfinished::TooLong);
+    list.unfinished = Some(UnfinishedList::TooLong);
     Ok(list)
 }
 

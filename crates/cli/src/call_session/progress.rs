@@ -11,14 +11,14 @@ const SHOW_AFTER: Duration = Duration::from_millis(300);
 const WIDTH: u16 = 80;
 
 /// A progress line, shown until it is dropped.
-pub(super) struct Waiting {
+pub(super) struct ProgressLine {
     task: Option<tokio::task::JoinHandle<()>>,
 }
 
 /// Shows `what` with a moving mark, if stderr is a terminal.
-pub(super) fn show(what: String, quiet: bool) -> Waiting {
+pub(super) fn show(what: String, quiet: bool) -> ProgressLine {
     if quiet || !std::io::stderr().is_terminal() {
-        return Waiting { task: None };
+        return ProgressLine { task: None };
     }
     let task = tokio::spawn(async move {
         tokio::time::sleep(SHOW_AFTER).await;
@@ -30,7 +30,7 @@ pub(super) fn show(what: String, quiet: bool) -> Waiting {
             tokio::time::sleep(BEAT).await;
         }
     });
-    Waiting { task: Some(task) }
+    ProgressLine { task: Some(task) }
 }
 
 /// Formats a line that leaves the last column free: a full line would wrap, and `\r` would return to the start of its
@@ -59,7 +59,7 @@ fn line(frame: &str, what: &str, seconds: u64, width: usize) -> String {
     format!("{frame} {cut}..{time}")
 }
 
-impl Drop for Waiting {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if let Some(task) = self.task.take() {
             task.abort();

@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-use crate::args::server::Access;
+use crate::args::server::ServerAccess;
 use crate::failure::Failure;
 
 /// The longest message of a server, in bytes.
@@ -43,7 +43,7 @@ const EVENTS: &str = "text/event-stream";
 
 /// A session, or the requests of a client without one.
 struct HttpConnection {
-    shared: Arc<Shared>,
+    shared: Arc<SharedHttp>,
     received: Receiver<Received>,
     runtime: Handle,
     tasks: Vec<AbortHandle>,
@@ -53,18 +53,18 @@ struct HttpConnection {
 }
 
 /// The parts that the requests in progress use.
-struct Shared {
+struct SharedHttp {
     client: Client,
     url: Url,
     /// The headers of every request.
     headers: HeaderMap,
-    session: Mutex<Session>,
+    session: Mutex<HttpSession>,
     sender: Sender<Received>,
     bytes: AtomicUsize,
 }
 
 #[derive(Clone, Default)]
-struct Session {
+struct HttpSession {
     id: Option<HeaderValue>,
     revision: Option<HeaderValue>,
 }
@@ -72,7 +72,7 @@ struct Session {
 /// Prepares a connection to this URL.
 pub(super) fn connect(
     url: &str,
-    access: &Access,
+    access: &ServerAccess,
     runtime: &Handle,
     stopping: Arc<AtomicBool>,
 ) -> Result<Box<dyn Connection>, Failure> {
@@ -97,7 +97,7 @@ pub(super) fn connect(
         .map_err(|error| Failure::connection("cannot set up HTTP").because(error))?;
     let (sender, received) = mpsc::channel();
     Ok(Box::new(HttpConnection {
-        shared: Arc::new(Shared {
+        shared: Arc::new(SharedHttp {
             client,
             url,
             headers,
@@ -114,8 +114,8 @@ pub(super) fn connect(
     }))
 }
 
-impl Shared {
-    fn session(&self) -> Session {
+impl SharedHttp {
+    fn session(&self) -> HttpSession {
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         session.clone()
     }

@@ -29,7 +29,7 @@ use mcp_elicit_core::wire::{Capability, Revision};
 use mcp_elicit_gateway::kill_servers;
 use serde_json::Value;
 
-use crate::args::server::Access;
+use crate::args::server::ServerAccess;
 use crate::call_session::stop;
 use crate::failure::Failure;
 use crate::output::{harmless, say};
@@ -42,9 +42,9 @@ const LATE_TOOLS: Duration = Duration::from_secs(2);
 const NAMED: usize = 30;
 
 /// The server, its tools and the limits of a check.
-pub(crate) struct Plan {
+pub(crate) struct CheckPlan {
     pub(crate) server: Target,
-    pub(crate) access: Access,
+    pub(crate) access: ServerAccess,
     pub(crate) selected: Vec<Selected>,
     pub(crate) all_read_only: bool,
     pub(crate) revisions: Vec<Revision>,
@@ -60,10 +60,10 @@ pub(crate) struct Selected {
 }
 
 /// Checks the server, and returns the report.
-pub(crate) async fn run(plan: Plan) -> Result<Report, Failure> {
+pub(crate) async fn run(plan: CheckPlan) -> Result<Report, Failure> {
     let stop = stop::listen()?;
     let stopping = Arc::new(AtomicBool::new(false));
-    let run = Run {
+    let run = CheckRun {
         plan,
         stopping: Arc::clone(&stopping),
         runtime: tokio::runtime::Handle::current(),
@@ -89,23 +89,23 @@ fn now() -> Instant {
     Instant::now()
 }
 
-struct Run {
-    plan: Plan,
+struct CheckRun {
+    plan: CheckPlan,
     stopping: Arc<AtomicBool>,
     runtime: tokio::runtime::Handle,
     begun: Instant,
 }
 
 /// A connection, or the reason why there is none.
-type Connected = Result<Box<dyn Connection>, Failure>;
+type ConnectResult = Result<Box<dyn Connection>, Failure>;
 
 /// A cell that waits for a thread: its suite and itself.
-type Waiting = (usize, Cell);
+type WaitingCell = (usize, Cell);
 
 /// The first look at a server on one revision.
 type Probed = Result<Result<Option<Vec<Tool>>, OpenError>, Failure>;
 
-impl Run {
+impl CheckRun {
     fn whole(&self) -> Result<Report, Failure> {
         let revisions = &self.plan.revisions;
         say(format_args!(
@@ -142,7 +142,7 @@ impl Run {
         })
     }
 
-    fn connect(&self) -> Connected {
+    fn connect(&self) -> ConnectResult {
         if self.stopping.load(Ordering::Acquire) {
             return Err(Failure::interrupted("stopped"));
         }
@@ -258,13 +258,13 @@ impl Run {
             });
         }
         add_other_tools(&mut jobs, &all_learned);
-        let mut waiting: Vec<Waiting> = Vec::new();
+        let mut waiting: Vec<WaitingCell> = Vec::new();
         for (at, learned) in all_learned.iter().enumerate() {
             if !learned.accept.asked.is_empty() {
                 waiting.extend(cells(learned).into_iter().map(|cell| (at, cell)));
             }
         }
-        let progress = pool::Progress::new(waiting.len());
+        let progress = pool::CellProgress::new(waiting.len());
         let seen = pool::each(threads, &waiting, |(at, cell)| {
             let seen = self.cell(*cell, &jobs[*at], Some(&all_learned[*at]));
             progress.step(

@@ -42,7 +42,7 @@ pub(crate) fn each<T: Sync, R: Send>(
 }
 
 /// The progress of the cells.
-pub(crate) struct Progress {
+pub(crate) struct CellProgress {
     all: usize,
     done: AtomicUsize,
     is_terminal: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Progress {
 /// The cells between two lines of progress that nobody watches.
 const STEP: usize = 25;
 
-impl Progress {
+impl CellProgress {
     pub(crate) fn new(all: usize) -> Self {
         Self {
             all,

@@ -8,7 +8,7 @@ use mcp_elicit_gateway::config::{Inherits, Program};
 use mcp_elicit_gateway::{RawLine, RawServer};
 use serde_json::Value;
 
-use crate::args::server::Access;
+use crate::args::server::ServerAccess;
 use crate::failure::{Exit, Failure};
 
 /// The longest message of a server, in bytes.
@@ -28,7 +28,7 @@ struct ProcessConnection {
 pub(super) fn connect(
     program: &OsString,
     arguments: &[OsString],
-    access: &Access,
+    access: &ServerAccess,
 ) -> Result<Box<dyn Connection>, Failure> {
     let text = |part: &OsString| part.to_string_lossy().into_owned();
     let environment = access.environment.iter();

@@ -149,9 +149,9 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
     if args.csv {
         output::print_part(audit::CSV_HEADER)?;
     }
-    let mut links = Links {
+    let mut links = ReadLinks {
         against: against.transpose()?,
-        ..Links::default()
+        ..ReadLinks::default()
     };
     let mut chain = ChainVerifier::new(key.as_ref());
     if has_record {
@@ -211,7 +211,7 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
 
 /// The links that were read so far.
 #[derive(Default)]
-struct Links {
+struct ReadLinks {
     /// The number of the first one, and its time.
     first: u64,
     first_at: Option<Timestamp>,
@@ -248,9 +248,9 @@ impl AuditArgs {
         store: &dyn RecordStore,
         filter: &AuditFilter,
         keys: &ApiTokens,
-        mut links: Links,
+        mut links: ReadLinks,
         chain: &mut ChainVerifier<'_>,
-    ) -> Result<Links, Failure> {
+    ) -> Result<ReadLinks, Failure> {
         loop {
             let page = store.audit(links.last + 1, AT_ONCE).await;
             let page = page.map_err(unreadable)?;

@@ -15,7 +15,7 @@ use tokio::sync::OnceCell;
 use super::in_order;
 use crate::args::answers::{AnswerArgs, call_arguments, prompt_arguments};
 use crate::args::profiles::ProfileArgs;
-use crate::args::server::{Access, ServerArgs};
+use crate::args::server::{ServerAccess, ServerArgs};
 use crate::call_session;
 use crate::call_session::consent::PolicyFile;
 use crate::call_session::played::{self, PlayedCall};
@@ -134,7 +134,7 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, Failure> {
     let recorded_in = server
         .zip(folder)
         .map(|(server, folder)| RecordedIn { server, folder });
-    let call = call_session::Call {
+    let call = call_session::ServerCall {
         server: target.describe(),
         target,
         access,
@@ -156,7 +156,7 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, Failure> {
 
 /// Returns the server as a gateway with the same command line has it, so that the record's facts about it are found.
 /// `None` for a kind of target that a gateway does not have.
-fn gateway_server(target: &Target, access: &Access) -> Option<ConfiguredServer> {
+fn gateway_server(target: &Target, access: &ServerAccess) -> Option<ConfiguredServer> {
     let at = match target {
         Target::Url(url) => config::ServerTarget::Url(HttpTarget {
             url: url.clone(),

@@ -59,7 +59,7 @@ is skipped.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ChannelsArgs {
     #[command(subcommand)]
-    act: Act,
+    act: ChannelsCommand,
 
     #[command(flatten)]
     location: RecordLocation,
@@ -70,7 +70,7 @@ pub(crate) struct ChannelsArgs {
 }
 
 #[derive(Debug, Subcommand)]
-enum Act {
+enum ChannelsCommand {
     /// List messages that have failed, the newest first
     Failed {
         /// Maximum number of messages
@@ -102,14 +102,16 @@ async fn act(args: ChannelsArgs) -> Result<Exit, Failure> {
     let folder = state_record::folder(&args.location).await?;
     let record = direct_record::record(&folder).await.map_err(unopened)?;
     let done = match args.act {
-        Act::Failed { limit } => list(&record, limit as usize, args.json).await,
-        Act::Waiting { limit } => list_waiting(&record, limit as usize, args.json).await,
-        Act::Retry { id: Some(id), .. } => retry(&record, &id, args.json).await,
-        Act::Retry {
+        ChannelsCommand::Failed { limit } => list(&record, limit as usize, args.json).await,
+        ChannelsCommand::Waiting { limit } => {
+            list_waiting(&record, limit as usize, args.json).await
+        }
+        ChannelsCommand::Retry { id: Some(id), .. } => retry(&record, &id, args.json).await,
+        ChannelsCommand::Retry {
             id: None,
             all: true,
         } => retry_all(&record, args.json).await,
-        Act::Retry {
+        ChannelsCommand::Retry {
             id: None,
             all: false,
         } => Err(Failure::usage("no message is named").hint(

@@ -12,7 +12,7 @@ use super::in_runtime;
 use crate::args::answers::call_arguments;
 use crate::args::profiles::duration;
 use crate::args::server::TargetArgs;
-use crate::check_run::{self, Plan, Selected};
+use crate::check_run::{self, CheckPlan, Selected};
 use crate::failure::{Exit, Failure};
 use crate::output;
 
@@ -163,7 +163,7 @@ impl ToolArgs {
 
 /// Runs the command to its end.
 pub(crate) fn run(args: CheckArgs) -> Result<Exit, Failure> {
-    let plan = Plan {
+    let plan = CheckPlan {
         server: args.server.target()?,
         access: args.server.access()?,
         selected: args.tools.read()?,

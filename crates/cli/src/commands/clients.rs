@@ -38,7 +38,7 @@ pub(crate) struct ClientsArgs {
 
     /// The client's declarations
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', requires = "name", default_values = ["form", "url"])]
-    declares: Vec<Declared>,
+    declares: Vec<DeclaredArg>,
 
     #[command(flatten)]
     profiles: ProfileArgs,
@@ -54,7 +54,7 @@ pub(crate) struct ClientsArgs {
 
 /// A declaration of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Declared {
+enum DeclaredArg {
     /// Forms
     Form,
     /// Links
@@ -121,10 +121,10 @@ fn show(args: &ClientsArgs, profiles: &Profiles, name: &str) -> Result<(), Failu
         name: own_name,
         version: args.client_version.as_deref().unwrap_or(own_version),
         declares: Capability {
-            form: has(Declared::Form),
-            url: has(Declared::Url),
+            form: has(DeclaredArg::Form),
+            url: has(DeclaredArg::Url),
         },
-        declares_apps: has(Declared::Apps),
+        declares_apps: has(DeclaredArg::Apps),
         env: Some(&variable),
         call_meta: meta,
     };

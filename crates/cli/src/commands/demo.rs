@@ -8,7 +8,7 @@ use mcp_elicit_client::connection::Target;
 
 use super::{demo_gateway, in_order};
 use crate::args::answers::AnswerArgs;
-use crate::args::server::{Access, Protocol};
+use crate::args::server::{Protocol, ServerAccess};
 use crate::call_session;
 use crate::call_session::request::ServerRequest;
 use crate::failure::{Exit, Failure};
@@ -94,10 +94,10 @@ pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
         program: program.into_os_string(),
         arguments: vec!["demo-server".into()],
     };
-    let exit = in_order(call_session::run(call_session::Call {
+    let exit = in_order(call_session::run(call_session::ServerCall {
         target,
         server: "demo".to_owned(),
-        access: Access::default(),
+        access: ServerAccess::default(),
         sign_in: None,
         protocol: Protocol::Auto,
         request: ServerRequest::Tool {

@@ -86,7 +86,7 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
         .await
         .map_err(|error| failures::connecting(&error, &target))?;
     events.connected(&connection, &target)?;
-    let inbox = Inbox::find(state.path()).await?;
+    let inbox = DemoInbox::find(state.path()).await?;
     let options = CallOptions::default().stop(stop.clone());
     let called = {
         let calling = connection.call_tool(TOOL, Map::new(), &options);
@@ -182,7 +182,7 @@ fn now() -> SystemTime {
 }
 
 /// The gateway's inbox.
-struct Inbox {
+struct DemoInbox {
     client: InboxClient,
     folder: StateFolder,
     /// `true` once a question has come.
@@ -193,7 +193,7 @@ struct Inbox {
     opened: Cell<Option<PrivateLink>>,
 }
 
-impl Inbox {
+impl DemoInbox {
     /// Reads the inbox's address, which the gateway wrote into the state folder before it answered the client.
     async fn find(state: &Path) -> Result<Self, Failure> {
         let folder = StateFolder::at(state);

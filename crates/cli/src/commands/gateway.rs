@@ -18,7 +18,7 @@ use crate::failure::{Exit, Failure};
 use crate::log;
 use crate::output;
 use crate::server_eras::{self, CheckReport};
-use crate::sign_in::{self, Person, token_folder};
+use crate::sign_in::{self, LocalPerson, token_folder};
 
 /// Runs the command to its end.
 pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
@@ -62,11 +62,11 @@ fn check_or_serve(args: GatewayArgs) -> Result<Exit, Failure> {
         if !has_sign_ins(&config) {
             return Ok(Exit::Done);
         }
-        let may_sign_in = asked || Person::here(false, None).is_asked();
+        let may_sign_in = asked || LocalPerson::here(false, None).is_asked();
         return in_runtime(sign_in_where_needed(&config, may_sign_in)).map(|()| Exit::Done);
     }
     // A client that starts the gateway waits for its first message; a person at a terminal can sign in first.
-    if has_sign_ins(&config) && Person::here(false, None).is_asked() {
+    if has_sign_ins(&config) && LocalPerson::here(false, None).is_asked() {
         in_runtime(sign_in_where_needed(&config, true))?;
     }
     let served = in_runtime(serve(config, file));
@@ -158,7 +158,7 @@ async fn sign_in_where_needed(config: &Config, may_sign_in: bool) -> Result<(), 
         } else if !is_required().await? {
             "requires no sign-in"
         } else if may_sign_in {
-            let person = Person::here(false, None);
+            let person = LocalPerson::here(false, None);
             // What was granted before is requested again, beside the scopes of the command line.
             let granted = sign_in.granted().await.map_err(failed)?;
             person.sign_in(sign_in, &granted, &stop).await?;

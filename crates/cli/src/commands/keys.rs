@@ -28,14 +28,14 @@ const REPORTED_EACH: u64 = 5_000;
 #[derive(Debug, Args)]
 pub(crate) struct KeysArgs {
     #[command(subcommand)]
-    act: Act,
+    act: KeysCommand,
 
     #[command(flatten)]
     location: RecordLocation,
 }
 
 #[derive(Debug, Subcommand)]
-enum Act {
+enum KeysCommand {
     /// Encrypt values with a new key from now on. Running gateways use it from their next value on. Earlier keys are kept
     /// while values need them
     Rotate,
@@ -78,25 +78,25 @@ pub(crate) fn run(args: KeysArgs) -> Result<Exit, Failure> {
 async fn change(args: KeysArgs) -> Result<Exit, Failure> {
     let folder = state_record::named_folder(&args.location)?.folder;
     match (args.act, folder.database()) {
-        (Act::Rotate, _) => rotate(&folder).await,
-        (Act::List { json }, _) => list(&folder, json).await,
-        (Act::Reseal { json }, _) => reseal(&folder, json).await,
-        (Act::Retire, _) => retire(&folder).await,
-        (Act::Rewrap { new, finish }, Some(database)) => {
+        (KeysCommand::Rotate, _) => rotate(&folder).await,
+        (KeysCommand::List { json }, _) => list(&folder, json).await,
+        (KeysCommand::Reseal { json }, _) => reseal(&folder, json).await,
+        (KeysCommand::Retire, _) => retire(&folder).await,
+        (KeysCommand::Rewrap { new, finish }, Some(database)) => {
             rewrap(&folder, &**database, &new, finish).await
         }
-        (Act::Rewrap { .. }, None) => Err(Failure::usage(
+        (KeysCommand::Rewrap { .. }, None) => Err(Failure::usage(
             "the keys of a record in a state folder are in its seal.key, which nothing wraps",
         )
         .hint("`mcp-elicit keys rotate` makes a new key for values.")),
-        (Act::StartOver, Some(database)) => Err(Failure::usage(
+        (KeysCommand::StartOver, Some(database)) => Err(Failure::usage(
             "`keys start-over` is for a record in the state folder",
         )
         .hint(format!(
             "name another database; or end all gateways, and run `DROP SCHEMA mcp_elicit CASCADE` in {}, and delete audit.seen in the state folder of each: the next start makes a new record there.",
             database.address()
         ))),
-        (Act::StartOver, None) => start_over(&folder).await,
+        (KeysCommand::StartOver, None) => start_over(&folder).await,
     }
 }
 

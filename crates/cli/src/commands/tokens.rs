@@ -46,7 +46,7 @@ second.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TokensArgs {
     #[command(subcommand)]
-    act: Act,
+    act: TokensCommand,
 
     #[command(flatten)]
     location: RecordLocation,
@@ -57,7 +57,7 @@ pub(crate) struct TokensArgs {
 }
 
 #[derive(Debug, Subcommand)]
-enum Act {
+enum TokensCommand {
     /// Make a token and print it once
     Make {
         /// Its name in lists
@@ -115,7 +115,7 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
     }
     let config = args.location.config();
     match args.act {
-        Act::Make {
+        TokensCommand::Make {
             name,
             scope,
             person,
@@ -140,8 +140,8 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
             let made = tokens.make_for(&name, &scope, expires, owner, now());
             tell_made(&folder, made, args.json, &options).await
         }
-        Act::List => list(&folder, args.json),
-        Act::Block { issuer, subject } => {
+        TokensCommand::List => list(&folder, args.json),
+        TokensCommand::Block { issuer, subject } => {
             prepare(&folder)?;
             let blocked = folder.api_tokens().block(&issuer, &subject, now());
             let blocked = blocked.map_err(|error| match error {
@@ -155,7 +155,7 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
             say_if_never_seen(&folder, &issuer, &subject).await;
             Ok(told)
         }
-        Act::Unblock { issuer, subject } => {
+        TokensCommand::Unblock { issuer, subject } => {
             let unblocked = folder.api_tokens().unblock(&issuer, &subject);
             let unblocked = unblocked.map_err(|error| unusable(&error))?;
             tell_blocked(
@@ -166,8 +166,8 @@ async fn act(args: TokensArgs) -> Result<Exit, Failure> {
             )
             .await
         }
-        Act::Revoke { id } => revoke(&folder, &id).await,
-        Act::Prune => {
+        TokensCommand::Revoke { id } => revoke(&folder, &id).await,
+        TokensCommand::Prune => {
             let pruned = folder.api_tokens().prune(now());
             let pruned = pruned.map_err(|error| unusable(&error))?;
             output::say(format_args!("{pruned} token(s) removed"));

@@ -14,7 +14,7 @@ use mcp_elicit_core::secret::SecretText;
 use mcp_elicit_inbox::state_folder::StateFolder;
 
 use crate::failure::Failure;
-pub(crate) use person::Person;
+pub(crate) use person::LocalPerson;
 
 /// The subfolder of the state folder that holds tokens.
 const FOLDER: &str = "sign-in";

@@ -18,13 +18,13 @@ use crate::{input, output};
 const OUR_URLS: [&str; 2] = ["redirect_uri", "resource"];
 
 /// The person in front of this process.
-pub(crate) struct Person {
+pub(crate) struct LocalPerson {
     /// `true` if the person can be asked whether to open a page.
     is_asked: bool,
     within: Option<Duration>,
 }
 
-impl Person {
+impl LocalPerson {
     /// Creates the person at this terminal, if there is one; `json` if only a program reads this process's output.
     pub(crate) fn here(json: bool, within: Option<Duration>) -> Self {
         let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();

@@ -16,10 +16,10 @@ pub(super) struct Demo;
 
 /// The target of a build.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Target {
+struct BuildTarget {
     /// Staging is for trying, production is what everybody sees
     #[schemars(title = "Environment")]
-    environment: Environment,
+    environment: BuildEnvironment,
     /// Goes into the log of the release
     #[schemars(title = "Note", length(max = 200))]
     note: Option<String>,
@@ -27,12 +27,12 @@ struct Target {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Environment {
+enum BuildEnvironment {
     Staging,
     Production,
 }
 
-impl fmt::Display for Environment {
+impl fmt::Display for BuildEnvironment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Staging => "staging",
@@ -144,10 +144,10 @@ impl Demo {
     #[tool(description = "Deploy the current build; asks where to, and again before production")]
     async fn deploy(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let target = elicit
-            .form::<Target>("Which environment should I deploy to?")
+            .form::<BuildTarget>("Which environment should I deploy to?")
             .key("target")
             .await?;
-        if target.environment == Environment::Production {
+        if target.environment == BuildEnvironment::Production {
             elicit
                 .confirm("Deploy to production?")
                 .title("Yes, deploy to production")

@@ -41,7 +41,7 @@ const POLICY: &str =
 
 /// A person who can sign in.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Person {
+pub(super) struct IssuerPerson {
     /// The subject.
     pub(super) subject: &'static str,
     /// The name, without characters that are special in HTML.
@@ -54,7 +54,7 @@ pub(super) struct Person {
 
 /// The client that may send people here.
 #[derive(Clone, Debug)]
-pub(super) struct Client {
+pub(super) struct IssuerClient {
     /// Its id.
     pub(super) id: &'static str,
     /// Its secret.
@@ -64,18 +64,18 @@ pub(super) struct Client {
 }
 
 /// The state of the issuer.
-pub(super) struct Issuer {
+pub(super) struct DemoIssuer {
     address: String,
-    client: Client,
-    people: &'static [Person],
+    client: IssuerClient,
+    people: &'static [IssuerPerson],
     key: Ed25519KeyPair,
     random: SystemRandom,
-    logins: Mutex<HashMap<String, Login>>,
+    logins: Mutex<HashMap<String, StartedLogin>>,
     refresh: Mutex<HashMap<String, usize>>,
 }
 
 /// An unfinished login, under a random name that is first in the page and is then replaced by the code.
-struct Login {
+struct StartedLogin {
     nonce: Option<String>,
     challenge: String,
     state: Option<String>,
@@ -97,7 +97,7 @@ struct AuthorizationRequest {
 }
 
 #[derive(Deserialize)]
-struct Choice {
+struct PersonChoice {
     login: String,
     person: usize,
 }
@@ -118,12 +118,12 @@ struct TokenRequest {
 #[error("the system gives no randomness")]
 pub(super) struct NoRandomness;
 
-impl Issuer {
+impl DemoIssuer {
     /// Creates an issuer with a new key, to be served at this address (`http://127.0.0.1:PORT`).
     pub(super) fn new(
         address: String,
-        client: Client,
-        people: &'static [Person],
+        client: IssuerClient,
+        people: &'static [IssuerPerson],
     ) -> Result<Self, NoRandomness> {
         let random = SystemRandom::new();
         let key = Ed25519KeyPair::generate_pkcs8(&random).map_err(|_| NoRandomness)?;
@@ -150,7 +150,7 @@ impl Issuer {
             .with_state(Arc::new(self))
     }
 
-    fn logins(&self) -> MutexGuard<'_, HashMap<String, Login>> {
+    fn logins(&self) -> MutexGuard<'_, HashMap<String, StartedLogin>> {
         self.logins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -166,7 +166,7 @@ impl Issuer {
     }
 
     /// Stores a login and returns its name.
-    fn begin(&self, login: Login) -> Result<String, NoRandomness> {
+    fn begin(&self, login: StartedLogin) -> Result<String, NoRandomness> {
         let name = self.random()?;
         let mut logins = self.logins();
         let limit = seconds().saturating_sub(LOGIN_SECONDS);
@@ -184,7 +184,7 @@ impl Issuer {
     }
 
     /// Returns the login of a code, and uses the code up.
-    fn redeem(&self, request: &TokenRequest) -> Option<Login> {
+    fn redeem(&self, request: &TokenRequest) -> Option<StartedLogin> {
         let login = self.logins().remove(request.code.as_deref()?)?;
         let verifier = request.code_verifier.as_deref()?;
         let challenge = BASE64URL_NOPAD.encode(&Sha256::digest(verifier.as_bytes()));
@@ -206,7 +206,7 @@ impl Issuer {
     }
 
     /// Returns a signed ID token.
-    fn id_token(&self, person: &Person, nonce: Option<&str>) -> String {
+    fn id_token(&self, person: &IssuerPerson, nonce: Option<&str>) -> String {
         let now = seconds();
         let header = json!({ "alg": "EdDSA", "typ": "JWT", "kid": KEY_ID });
         let mut claims = json!({
@@ -238,7 +238,7 @@ impl Issuer {
     }
 }
 
-async fn metadata(State(issuer): State<Arc<Issuer>>) -> Json<Value> {
+async fn metadata(State(issuer): State<Arc<DemoIssuer>>) -> Json<Value> {
     let at = |path: &str| format!("{}{path}", issuer.address);
     Json(json!({
         "issuer": issuer.address,
@@ -256,7 +256,7 @@ async fn metadata(State(issuer): State<Arc<Issuer>>) -> Json<Value> {
     }))
 }
 
-async fn keys(State(issuer): State<Arc<Issuer>>) -> Json<Value> {
+async fn keys(State(issuer): State<Arc<DemoIssuer>>) -> Json<Value> {
     let public = BASE64URL_NOPAD.encode(issuer.key.public_key().as_ref());
     Json(json!({ "keys": [
         { "kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig", "kid": KEY_ID, "x": public },
@@ -269,7 +269,7 @@ async fn style() -> Response {
 
 /// Shows the page on which the person signs in.
 async fn authorize(
-    State(issuer): State<Arc<Issuer>>,
+    State(issuer): State<Arc<DemoIssuer>>,
     Query(request): Query<AuthorizationRequest>,
 ) -> Response {
     let client = &issuer.client;
@@ -288,7 +288,7 @@ async fn authorize(
         // This issuer keeps no sessions.
         return issuer.send_back("error", "login_required", state);
     }
-    let login = Login {
+    let login = StartedLogin {
         nonce: request.nonce,
         challenge,
         state: request.state,
@@ -302,7 +302,10 @@ async fn authorize(
 }
 
 /// Signs this person in.
-async fn choose(State(issuer): State<Arc<Issuer>>, Form(choice): Form<Choice>) -> Response {
+async fn choose(
+    State(issuer): State<Arc<DemoIssuer>>,
+    Form(choice): Form<PersonChoice>,
+) -> Response {
     let login = issuer.logins().remove(&choice.login);
     let login = login.filter(|login| login.person.is_none() && choice.person < issuer.people.len());
     let Some(login) = login else {
@@ -310,7 +313,7 @@ async fn choose(State(issuer): State<Arc<Issuer>>, Form(choice): Form<Choice>) -
     };
     let state = login.state.clone();
     // The code is a different secret from the name in the page.
-    let code = issuer.begin(Login {
+    let code = issuer.begin(StartedLogin {
         person: Some(choice.person),
         ..login
     });
@@ -321,7 +324,7 @@ async fn choose(State(issuer): State<Arc<Issuer>>, Form(choice): Form<Choice>) -
 }
 
 async fn token(
-    State(issuer): State<Arc<Issuer>>,
+    State(issuer): State<Arc<DemoIssuer>>,
     headers: HeaderMap,
     Form(request): Form<TokenRequest>,
 ) -> Response {
@@ -330,7 +333,7 @@ async fn token(
     }
     match request.grant_type.as_str() {
         "authorization_code" => match issuer.redeem(&request) {
-            Some(Login {
+            Some(StartedLogin {
                 person: Some(person),
                 nonce,
                 ..
@@ -349,7 +352,7 @@ async fn token(
     }
 }
 
-impl Issuer {
+impl DemoIssuer {
     /// Sends the browser back to the inbox.
     fn send_back(&self, name: &str, value: &str, state: Option<&str>) -> Response {
         let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
@@ -373,7 +376,7 @@ impl Issuer {
     fn choices(&self, login: &str) -> String {
         let mut buttons = String::new();
         for (number, person) in self.people.iter().enumerate() {
-            let Person { name, part, .. } = person;
+            let IssuerPerson { name, part, .. } = person;
             // Writing into a String cannot fail.
             let _ = write!(
                 buttons,

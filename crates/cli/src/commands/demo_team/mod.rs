@@ -24,7 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-use self::issuer::{Client, Issuer, NoRandomness, Person};
+use self::issuer::{DemoIssuer, IssuerClient, IssuerPerson, NoRandomness};
 use crate::call_session::events::Events;
 use crate::call_session::handler::Handler;
 use crate::call_session::{failures, stop};
@@ -32,14 +32,14 @@ use crate::failure::{Exit, Failure};
 use crate::output::{self, HINT, styled};
 
 /// The people of the demo.
-const PEOPLE: [Person; 2] = [
-    Person {
+const PEOPLE: [IssuerPerson; 2] = [
+    IssuerPerson {
         subject: "demo-ada",
         name: "Ada",
         mail: "ada@example.com",
         part: "in the group ops, and an administrator",
     },
-    Person {
+    IssuerPerson {
         subject: "demo-bob",
         name: "Bob",
         mail: "bob@example.com",
@@ -135,7 +135,7 @@ pub(crate) async fn serve_issuer(
     // The secret of an earlier run is kept.
     state_file::create_once(&file, issuer::secret().map_err(no_key)?.as_bytes())
         .map_err(unusable)?;
-    let client = Client {
+    let client = IssuerClient {
         id: "inbox",
         secret: state_file::read_text(&file).map_err(unusable)?,
         redirect_uri: format!("{inbox}/login/return"),
@@ -148,7 +148,7 @@ pub(crate) async fn serve_issuer(
     };
     let listener = TcpListener::bind(address).await.map_err(cannot_listen)?;
     let at = listener.local_addr().map_err(cannot_listen)?;
-    let issuer = Issuer::new(format!("http://{at}"), client, &PEOPLE).map_err(no_key)?;
+    let issuer = DemoIssuer::new(format!("http://{at}"), client, &PEOPLE).map_err(no_key)?;
     output::say(format_args!(
         "An issuer for a gateway with inbox-url = \"{inbox}\", which knows ada@example.com and bob@example.com. Its [login]:"
     ));
@@ -241,12 +241,13 @@ fn no_port(error: io::Error) -> Failure {
 fn start_issuer(listener: TcpListener, at: &Addresses) -> Result<String, Failure> {
     let no_key = |error: NoRandomness| Failure::usage("cannot make a key").because(error);
     let secret = issuer::secret().map_err(no_key)?;
-    let client = Client {
+    let client = IssuerClient {
         id: "inbox",
         secret: secret.clone(),
         redirect_uri: format!("http://{}/login/return", at.inbox),
     };
-    let issuer = Issuer::new(format!("http://{}", at.issuer), client, &PEOPLE).map_err(no_key)?;
+    let issuer =
+        DemoIssuer::new(format!("http://{}", at.issuer), client, &PEOPLE).map_err(no_key)?;
     tokio::spawn(async move { axum::serve(listener, issuer.router()).await });
     Ok(secret)
 }

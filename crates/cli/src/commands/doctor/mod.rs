@@ -17,8 +17,8 @@ use mcp_elicit_setup::{Client, Document, Server, State};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use self::start::{Naming, Started, left_out, start};
-use super::setup::{Found, Selection, find, is_open};
+use self::start::{Naming, StartedServer, left_out, start};
+use super::setup::{FoundFile, Selection, find, is_open};
 use super::{in_runtime, state_record};
 use crate::call_session::stop;
 use crate::failure::{Exit, Failure};
@@ -70,7 +70,7 @@ enum Level {
 
 /// Something to know.
 #[derive(Debug, Serialize)]
-struct Finding {
+struct DoctorFinding {
     code: &'static str,
     level: Level,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,7 +84,7 @@ struct Finding {
     next: String,
 }
 
-impl Finding {
+impl DoctorFinding {
     fn new(
         code: &'static str,
         level: Level,
@@ -102,7 +102,7 @@ impl Finding {
         }
     }
 
-    fn of(mut self, file: &Found, server: Option<&Server>) -> Self {
+    fn of(mut self, file: &FoundFile, server: Option<&Server>) -> Self {
         self.client = Some(file.client.id());
         self.file = Some(file.path.clone());
         self.server = server.map(|server| server.name().to_owned());
@@ -156,14 +156,18 @@ struct Revisions<'f> {
 }
 
 /// Returns the revisions of this server in words, if it was started.
-fn revisions_of<'s>(known: &'s [Revisions<'_>], file: &Found, server: &Server) -> Option<&'s str> {
+fn revisions_of<'s>(
+    known: &'s [Revisions<'_>],
+    file: &FoundFile,
+    server: &Server,
+) -> Option<&'s str> {
     let mut all = known.iter();
     let found = all.find(|one| one.file == file.path && one.server == server.name())?;
     Some(&found.words)
 }
 
 /// Returns `true` if a file of the user's own has a server of this name.
-fn is_own(files: &[Found], name: &str) -> bool {
+fn is_own(files: &[FoundFile], name: &str) -> bool {
     let mut own = files.iter().filter(|file| !file.is_project);
     own.any(|file| {
         let document = file.document.as_ref().ok();
@@ -173,10 +177,10 @@ fn is_own(files: &[Found], name: &str) -> bool {
 
 /// Starts the selected servers, one after the other, until a signal stops the process.
 async fn start_all<'f>(
-    files: &'f [Found],
+    files: &'f [FoundFile],
     selection: &Selection,
     known: &mut Vec<Revisions<'f>>,
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<DoctorFinding>,
 ) -> Result<(), Failure> {
     let stop = stop::listen()?;
     for file in files {
@@ -207,7 +211,7 @@ async fn start_all<'f>(
                     "stopped; the servers were told to end",
                 ));
             }
-            let Some(Started { revisions, finding }) = started else {
+            let Some(StartedServer { revisions, finding }) = started else {
                 continue;
             };
             findings.extend(finding);
@@ -223,10 +227,10 @@ async fn start_all<'f>(
 
 /// Adds the findings of one file.
 async fn in_file(
-    file: &Found,
+    file: &FoundFile,
     selection: &Selection,
     state: &StateFolder,
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<DoctorFinding>,
 ) {
     use Level::{Problem, Warning};
     let client = file.client.id();
@@ -235,7 +239,7 @@ async fn in_file(
         Err(why) => {
             let says = format!("the file cannot be read: {why}");
             findings.push(
-                Finding::new(
+                DoctorFinding::new(
                     "unreadable-file",
                     Problem,
                     says,
@@ -251,7 +255,7 @@ async fn in_file(
             continue;
         }
         let mut add = |code, level, says: String, next: String| {
-            findings.push(Finding::new(code, level, says, next).of(file, Some(server)));
+            findings.push(DoctorFinding::new(code, level, says, next).of(file, Some(server)));
         };
         let setup = |flags: &str| setup_command(client, server.name(), flags);
         let started = match server.state() {
@@ -600,7 +604,7 @@ fn behind(args: &[String]) -> &[String] {
 }
 
 /// Adds the names that stand for different servers in different files.
-fn two_commands(files: &[Found], findings: &mut Vec<Finding>) {
+fn two_commands(files: &[FoundFile], findings: &mut Vec<DoctorFinding>) {
     let inner = |server: &Server| match server.state() {
         State::Program { command } => command.clone(),
         State::Wrapped { args, .. } => match behind(args) {
@@ -616,7 +620,7 @@ fn two_commands(files: &[Found], findings: &mut Vec<Finding>) {
         State::Url { url, .. } => vec![url.clone()],
         State::Unsupported { .. } => Vec::new(),
     };
-    let mut known: Vec<(&str, Vec<String>, &Found)> = Vec::new();
+    let mut known: Vec<(&str, Vec<String>, &FoundFile)> = Vec::new();
     for file in files {
         for server in file.document.iter().flat_map(Document::servers) {
             let command = inner(server);
@@ -625,7 +629,7 @@ fn two_commands(files: &[Found], findings: &mut Vec<Finding>) {
             }
             match known.iter().find(|(name, ..)| *name == server.name()) {
                 Some((_, other, at)) if *other != command => findings.push(
-                    Finding::new(
+                    DoctorFinding::new(
                         "two-servers",
                         Level::Warning,
                         format!(
@@ -644,7 +648,7 @@ fn two_commands(files: &[Found], findings: &mut Vec<Finding>) {
 }
 
 /// Adds the findings of the state folder and of the inbox.
-async fn in_state(state: &StateFolder, files: &[Found], findings: &mut Vec<Finding>) {
+async fn in_state(state: &StateFolder, files: &[FoundFile], findings: &mut Vec<DoctorFinding>) {
     let servers = files
         .iter()
         .flat_map(|file| file.document.iter().flat_map(Document::servers));
@@ -652,7 +656,7 @@ async fn in_state(state: &StateFolder, files: &[Found], findings: &mut Vec<Findi
         .into_iter()
         .any(|server| matches!(server.state(), State::Wrapped { .. }));
     if files.is_empty() {
-        findings.push(Finding::new(
+        findings.push(DoctorFinding::new(
             "no-client",
             Level::Warning,
             "no configuration file of a known client was found",
@@ -664,7 +668,7 @@ async fn in_state(state: &StateFolder, files: &[Found], findings: &mut Vec<Findi
         && std::os::unix::fs::PermissionsExt::mode(&about.permissions()) & 0o077 != 0
     {
         let path = state.path().display().to_string();
-        findings.push(Finding::new(
+        findings.push(DoctorFinding::new(
             "open-state",
             Level::Problem,
             format!("other users may read the state folder {path}"),
@@ -674,7 +678,7 @@ async fn in_state(state: &StateFolder, files: &[Found], findings: &mut Vec<Findi
     let record_address = state.record_address();
     if let Err(fault) = &record_address {
         let says = format!("no command can know where the record is: {fault}");
-        findings.push(Finding::new(
+        findings.push(DoctorFinding::new(
             "record-unknown",
             Level::Problem,
             says,
@@ -685,7 +689,7 @@ async fn in_state(state: &StateFolder, files: &[Found], findings: &mut Vec<Findi
         return;
     }
     if !desktop_notice::is_desktop() {
-        findings.push(Finding::new(
+        findings.push(DoctorFinding::new(
             "no-notification",
             Level::Warning,
             "there is no desktop here that could notify you of a question",
@@ -693,7 +697,7 @@ async fn in_state(state: &StateFolder, files: &[Found], findings: &mut Vec<Findi
         ));
     }
     if state.served_inbox().await.is_none() {
-        findings.push(Finding::new(
+        findings.push(DoctorFinding::new(
             "inbox-not-served",
             Level::Warning,
             "no gateway serves the inbox now: one starts when a client starts a server",
@@ -705,7 +709,7 @@ async fn in_state(state: &StateFolder, files: &[Found], findings: &mut Vec<Findi
             .read()
             .is_ok_and(|table| table.live(now()).is_empty())
     {
-        findings.push(Finding::new(
+        findings.push(DoctorFinding::new(
             "no-browser",
             Level::Warning,
             "no browser is signed in to the inbox",
@@ -743,7 +747,7 @@ fn asked_by(profile: &Profile) -> &'static str {
     }
 }
 
-fn file_json(file: &Found, profiles: &Profiles, known: &[Revisions<'_>]) -> Value {
+fn file_json(file: &FoundFile, profiles: &Profiles, known: &[Revisions<'_>]) -> Value {
     let servers = file.document.iter().flat_map(Document::servers);
     let servers: Vec<Value> = servers
         .map(|server| {
@@ -765,10 +769,10 @@ fn file_json(file: &Found, profiles: &Profiles, known: &[Revisions<'_>]) -> Valu
 }
 
 fn show(
-    files: &[Found],
+    files: &[FoundFile],
     profiles: &Profiles,
     known: &[Revisions<'_>],
-    findings: &[Finding],
+    findings: &[DoctorFinding],
 ) -> Result<(), Failure> {
     for file in files {
         print(format_args!(
@@ -826,7 +830,7 @@ fn show(
 }
 
 /// The client and the server of a finding.
-struct About<'a>(&'a Finding);
+struct About<'a>(&'a DoctorFinding);
 
 impl fmt::Display for About<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

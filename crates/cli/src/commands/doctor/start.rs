@@ -10,8 +10,8 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-use super::{Finding, Level, foreign_code_words, own_command};
-use crate::commands::setup::Found;
+use super::{DoctorFinding, Level, foreign_code_words, own_command};
+use crate::commands::setup::FoundFile;
 use crate::server_eras::CheckReport;
 
 /// The longest time for one server, whose launcher may have to download it.
@@ -27,10 +27,10 @@ const MAX_TEXT: usize = 400;
 const MAX_READ: u64 = 64 << 10;
 
 /// A server that was started.
-pub(super) struct Started {
+pub(super) struct StartedServer {
     /// The revisions that it speaks, and those in which it was seen to ask, in words.
     pub(super) revisions: Option<String>,
-    pub(super) finding: Option<Finding>,
+    pub(super) finding: Option<DoctorFinding>,
 }
 
 /// The way in which the user has named a server.
@@ -47,14 +47,14 @@ pub(super) enum Naming {
 /// Returns the finding of a server that is not started: its file, or its environment, belongs to a project, which nobody may
 /// have looked at yet, and chooses what runs.
 pub(super) fn left_out(
-    file: &Found,
+    file: &FoundFile,
     document: &Document,
     server: &Server,
     naming: Naming,
-) -> Option<Finding> {
+) -> Option<DoctorFinding> {
     let words = command(server).filter(|_| !server.is_disabled())?;
     let finding = |says: String, next: String| {
-        let finding = Finding::new("not-started", Level::Warning, says, next);
+        let finding = DoctorFinding::new("not-started", Level::Warning, says, next);
         Some(finding.of(file, Some(server)))
     };
     if naming == Naming::Ambiguous {
@@ -85,18 +85,18 @@ pub(super) fn left_out(
 /// Starts a server, reads what it speaks, and ends it, early when the token is cancelled. Returns `None` for one that the
 /// client does not use now, or that cannot be behind the gateway.
 pub(super) async fn start(
-    file: &Found,
+    file: &FoundFile,
     document: &Document,
     server: &Server,
     stop: &CancellationToken,
-) -> Option<Started> {
+) -> Option<StartedServer> {
     if server.is_disabled() {
         return None;
     }
     let finding = |code, level, says: String, next: String| {
-        Some(Started {
+        Some(StartedServer {
             revisions: None,
-            finding: Some(Finding::new(code, level, says, next).of(file, Some(server))),
+            finding: Some(DoctorFinding::new(code, level, says, next).of(file, Some(server))),
         })
     };
     let not_started = |why: &str| {
@@ -139,7 +139,7 @@ pub(super) async fn start(
                     CheckReport::Revisions(eras) => eras.words(),
                     CheckReport::Failed { .. } => None,
                 });
-                return Some(Started {
+                return Some(StartedServer {
                     revisions: eras,
                     finding: None,
                 });
@@ -207,7 +207,7 @@ async fn check(
 /// Returns the folder in which a server is started; `None` for the current one, in which the servers of a project's file
 /// run. Those of a person's own files do not: the folder would choose what they run, as with `node_modules`, `.npmrc` and
 /// modules of Python, although nobody has looked at it.
-fn folder_of(file: &Found, server: &Server) -> Option<PathBuf> {
+fn folder_of(file: &FoundFile, server: &Server) -> Option<PathBuf> {
     if file.is_project {
         return None;
     }

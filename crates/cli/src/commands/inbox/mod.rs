@@ -25,7 +25,7 @@ mod show;
 
 use super::in_runtime;
 use super::state_record::{self, NamedFolder};
-use crate::args::field_answers::{self, Unanswered};
+use crate::args::field_answers::{self, UnansweredFields};
 use crate::args::record_location::RecordLocation;
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -250,9 +250,9 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
                 )));
             }
             let unanswered = if *accept_defaults {
-                Unanswered::Default
+                UnansweredFields::Default
             } else {
-                Unanswered::Left
+                UnansweredFields::Left
             };
             let content = is_form.then(|| content(answers, unanswered, &question));
             let content = content.transpose()?;
@@ -481,7 +481,7 @@ async fn whole(inbox: &InboxClient, id: &str) -> Result<String, Failure> {
 /// a different spelling.
 fn content(
     answers: &[String],
-    unanswered: Unanswered,
+    unanswered: UnansweredFields,
     question: &WholeQuestion,
 ) -> Result<Map<String, Value>, Failure> {
     let schema = question.requested_schema.as_ref().unwrap_or(&Value::Null);

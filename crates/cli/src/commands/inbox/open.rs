@@ -38,7 +38,7 @@ pub(super) async fn open(folder: &StateFolder, question: Option<&str>) -> Result
         .served_inbox()
         .await
         .ok_or_else(|| super::no_gateway(folder))?;
-    let links = Links {
+    let links = InboxLinks {
         sessions: folder.sessions(),
         base,
         next: question.map_or_else(String::new, |id| format!("&next=/q/{id}")),
@@ -95,13 +95,13 @@ pub(super) async fn open(folder: &StateFolder, question: Option<&str>) -> Result
 }
 
 /// Creates links for one inbox.
-struct Links {
+struct InboxLinks {
     sessions: SharedSessions,
     base: String,
     next: String,
 }
 
-impl Links {
+impl InboxLinks {
     /// Creates a key, and the link with it.
     fn make(&self, life: Duration) -> Result<(String, String), Failure> {
         let mut key = String::new();

@@ -70,7 +70,7 @@ fn child(text: &str, value: &str, name: &str) -> Option<SourceSpan> {
             value: range_in(text, item.get()),
         });
     }
-    let Members(members) = serde_json::from_str(value).ok()?;
+    let WrittenMembers(members) = serde_json::from_str(value).ok()?;
     let mut before = range_in(text, value).start;
     let mut found = None;
     for (key, value) in members {
@@ -95,14 +95,14 @@ fn range_in(text: &str, piece: &str) -> Range<usize> {
 }
 
 /// An object's members as written: in order, including duplicates.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+struct WrittenMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de> Deserialize<'de> for WrittenMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
+        struct MembersInOrder;
 
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Members<'de>;
+        impl<'de> Visitor<'de> for MembersInOrder {
+            type Value = WrittenMembers<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -113,11 +113,11 @@ impl<'de> Deserialize<'de> for Members<'de> {
                 while let Some(member) = map.next_entry::<Cow<'de, str>, &'de RawValue>()? {
                     members.push(member);
                 }
-                Ok(Members(members))
+                Ok(WrittenMembers(members))
             }
         }
 
-        deserializer.deserialize_map(InOrder)
+        deserializer.deserialize_map(MembersInOrder)
     }
 }
 

@@ -9,7 +9,7 @@ use mcp_elicit_core::lint;
 use mcp_elicit_core::wire::Revision;
 
 use crate::failure::{Exit, Failure};
-use crate::input::Input;
+use crate::input::InputSource;
 use crate::output;
 
 /// Check whether a requestedSchema is legal, clear and safe, and on which revisions
@@ -23,7 +23,7 @@ pub(crate) struct LintArgs {
     /// A requestedSchema, the params of elicitation/create, a whole request, or a result with inputRequests; `-` is
     /// stdin
     #[arg(value_name = "FILE")]
-    file: Input,
+    file: InputSource,
 
     /// Check for this revision only: 2025-06-18, 2025-11-25 or 2026-07-28
     #[arg(long, value_name = "REVISION")]

@@ -12,7 +12,7 @@ use mcp_elicit_policy::{RuleDefect, Rules};
 use serde_json::json;
 
 use crate::failure::{Exit, Failure};
-use crate::input::Input;
+use crate::input::InputSource;
 use crate::output::{self, GOOD, HINT, harmless, say, styled};
 
 /// Find every mistake in a rules file, with its line and column
@@ -23,10 +23,10 @@ use crate::output::{self, GOOD, HINT, harmless, say, styled};
 /// secrets written as text. A file with warnings can be used.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct CheckArgs {
+pub(crate) struct RulesCheckArgs {
     /// The rules, in TOML; `-` is stdin. A gateway's whole configuration may be given: the rest of it is not checked here
     #[arg(value_name = "FILE")]
-    file: Input,
+    file: InputSource,
 
     /// Print the mistakes as JSON on stdout
     #[arg(long)]
@@ -49,7 +49,7 @@ Exit codes:
 /// The largest number of errors that are shown to a person.
 const SHOWN: usize = 60;
 
-pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
+pub(super) fn run(args: &RulesCheckArgs) -> Result<Exit, Failure> {
     let text = super::text_of(&args.file)?;
     let mut loaded = Rules::load(&text);
     add_channels(&mut loaded, &text);
@@ -68,7 +68,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
             .warnings
             .iter()
             .map(|warning| (Level::WARNING, warning));
-        let file = Shown {
+        let file = ShownFile {
             text: &text,
             name: &name,
             secrets: secrets_of(&loaded.defects),
@@ -170,13 +170,13 @@ fn secrets_of(defects: &[RuleDefect]) -> BTreeSet<(usize, Reverse<usize>)> {
 }
 
 /// The file as it is shown, without its secrets.
-struct Shown<'f> {
+struct ShownFile<'f> {
     text: &'f str,
     name: &'f str,
     secrets: BTreeSet<(usize, Reverse<usize>)>,
 }
 
-impl Shown<'_> {
+impl ShownFile<'_> {
     /// Returns the line of a finding, and its place in that line, in characters from 0.
     fn line(&self, finding: &RuleDefect) -> (String, usize) {
         let line = self.text.lines().nth(finding.line - 1);

@@ -17,7 +17,7 @@ use crate::call_session::handler::Handler;
 use crate::call_session::{self, failures, stop};
 use crate::commands::in_order;
 use crate::failure::{Exit, Failure};
-use crate::input::Input;
+use crate::input::InputSource;
 use crate::output::{self, WARNING, styled};
 
 /// List a server's tools with the rules that cover each, and tools without a rule
@@ -29,7 +29,7 @@ use crate::output::{self, WARNING, styled};
 pub(crate) struct CoverageArgs {
     /// The rules, in TOML
     #[arg(value_name = "FILE")]
-    file: Input,
+    file: InputSource,
 
     #[command(flatten)]
     server: ServerArgs,
@@ -123,7 +123,7 @@ pub(super) fn run(args: &CoverageArgs) -> Result<Exit, Failure> {
 }
 
 /// Returns the servers of the file, as a gateway would use them.
-fn configured(file: &Input, text: &str) -> Result<Vec<ConfiguredServer>, Failure> {
+fn configured(file: &InputSource, text: &str) -> Result<Vec<ConfiguredServer>, Failure> {
     let config = Config::parse(text).map_err(|error| {
         Failure::usage(format!("{file} cannot be used"))
             .because(error)

@@ -10,7 +10,7 @@ use mcp_elicit_gateway::config::{login_issuer, server_names};
 use mcp_elicit_policy::Rules;
 
 use crate::failure::{Exit, Failure};
-use crate::input::Input;
+use crate::input::InputSource;
 use crate::output;
 
 /// Check and simulate the rules of a gateway: who is asked, what is refused, which calls need approval
@@ -26,7 +26,7 @@ pub(crate) struct RulesArgs {
 
 #[derive(Debug, Subcommand)]
 enum RulesCommand {
-    Check(check::CheckArgs),
+    Check(check::RulesCheckArgs),
     Simulate(simulate::SimulateArgs),
     Coverage(Box<coverage::CoverageArgs>),
 }
@@ -76,7 +76,7 @@ struct RightRules {
 }
 
 /// Reads a rules file, which must have no errors.
-fn right_rules(file: &Input) -> Result<RightRules, Failure> {
+fn right_rules(file: &InputSource) -> Result<RightRules, Failure> {
     let text = text_of(file)?;
     let rules = Rules::parse(&text).map_err(|defects| {
         let count = defects.len();
@@ -105,7 +105,7 @@ fn warn_of_unknown_server(server: &str, shown: &str, servers: &[String], next: &
     }
 }
 
-fn text_of(file: &Input) -> Result<String, Failure> {
+fn text_of(file: &InputSource) -> Result<String, Failure> {
     let bytes = file.read()?;
     String::from_utf8(bytes)
         .map_err(|_| Failure::usage(format!("{file} is not UTF-8 text")).hint("save it as UTF-8."))

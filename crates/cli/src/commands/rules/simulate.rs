@@ -23,7 +23,7 @@ use super::RightRules;
 use super::simulate_audit::{self, Since};
 use crate::args::record_location::RecordLocation;
 use crate::failure::{Exit, Failure};
-use crate::input::Input;
+use crate::input::InputSource;
 use crate::output;
 
 /// Evaluate the rules for one call, or for every call in the audit
@@ -39,7 +39,7 @@ use crate::output;
 pub(crate) struct SimulateArgs {
     /// The rules, in TOML; `-` is stdin
     #[arg(value_name = "FILE")]
-    file: Input,
+    file: InputSource,
 
     /// The call, in JSON; `-` reads it from stdin
     #[arg(long, value_name = "JSON")]
@@ -167,7 +167,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
             "`--state`, `--config` and `--record` name the record for `--audit`",
         ));
     }
-    if args.file == Input::Stdin && call == "-" {
+    if args.file == InputSource::Stdin && call == "-" {
         return Err(Failure::usage(
             "the rules and the call cannot both be stdin",
         ));
@@ -179,7 +179,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
         ..
     } = super::right_rules(&args.file)?;
     let text = match call.as_str() {
-        "-" => super::text_of(&Input::Stdin)?,
+        "-" => super::text_of(&InputSource::Stdin)?,
         text => text.to_owned(),
     };
     if let Some(part) = part_in_order(&text) {

@@ -45,7 +45,7 @@ pub(super) fn since(text: &str) -> Result<Since, String> {
 
 /// The kind of an audited event.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum AuditedKind {
     /// The server asked.
     Question,
     /// The gateway asked before the call.
@@ -54,7 +54,7 @@ enum Kind {
     Refusal,
 }
 
-impl Kind {
+impl AuditedKind {
     const fn word(self) -> &'static str {
         match self {
             Self::Question => "question",
@@ -65,8 +65,8 @@ impl Kind {
 }
 
 /// One line of the output.
-struct Line<'r> {
-    kind: Kind,
+struct OutputLine<'r> {
+    kind: AuditedKind,
     at: u64,
     question: Option<String>,
     server: String,
@@ -76,7 +76,7 @@ struct Line<'r> {
     now: Recall<'r>,
 }
 
-impl Line<'_> {
+impl OutputLine<'_> {
     /// Returns `true` if the decision is certain and differs from the recorded one. If the caller is asked, the record
     /// keeps no rule.
     fn is_changed(&self) -> bool {
@@ -85,7 +85,7 @@ impl Line<'_> {
         };
         match now.verdict {
             DecisionKind::Caller | DecisionKind::Allowed => {
-                self.was.is_some() || self.kind != Kind::Question
+                self.was.is_some() || self.kind != AuditedKind::Question
             }
             DecisionKind::People | DecisionKind::Approval | DecisionKind::Refused => {
                 now.rule != self.was.as_deref()
@@ -174,11 +174,11 @@ struct Totals<'r> {
 }
 
 impl<'r> Totals<'r> {
-    fn add(&mut self, line: &Line<'r>) {
+    fn add(&mut self, line: &OutputLine<'r>) {
         match line.kind {
-            Kind::Question => self.questions += 1,
-            Kind::Approval => self.approvals += 1,
-            Kind::Refusal => self.refusals += 1,
+            AuditedKind::Question => self.questions += 1,
+            AuditedKind::Approval => self.approvals += 1,
+            AuditedKind::Refusal => self.refusals += 1,
         }
         self.changed += usize::from(line.is_changed());
         if let [one] = line.now.candidates.as_slice() {
@@ -381,7 +381,7 @@ async fn line_of<'r>(
     logs_in: Option<&str>,
     rules_of: &HashMap<String, String>,
     record: &Record,
-) -> Result<Option<Line<'r>>, Failure> {
+) -> Result<Option<OutputLine<'r>>, Failure> {
     let text = |member| entry.text(member);
     let (Some(event), Some(server)) = (entry.event(), text(Member::Server)) else {
         return Ok(None);
@@ -398,9 +398,11 @@ async fn line_of<'r>(
     };
     let team = row.as_ref().and_then(|row| row.team.as_ref());
     let kind = match event {
-        Event::RefusedByRule => Kind::Refusal,
-        _ if entry.is_approval() || team.is_some_and(|team| team.is_approval) => Kind::Approval,
-        _ => Kind::Question,
+        Event::RefusedByRule => AuditedKind::Refusal,
+        _ if entry.is_approval() || team.is_some_and(|team| team.is_approval) => {
+            AuditedKind::Approval
+        }
+        _ => AuditedKind::Question,
     };
     let is_ambiguous = !entry.texts(Member::Others).is_empty();
     let call = text(Member::Kind)
@@ -416,7 +418,7 @@ async fn line_of<'r>(
         at: Moment::from_millis(at),
         mode: text(Member::Mode),
         row: row.as_ref(),
-        is_approval: kind == Kind::Approval,
+        is_approval: kind == AuditedKind::Approval,
         arguments: match (&arguments, &row) {
             (Some(arguments), _) => RecordedArguments::Json(arguments),
             // Arguments are erased at the end; those sealed with a lost key exist and cannot be read.
@@ -426,7 +428,7 @@ async fn line_of<'r>(
             (None, _) => RecordedArguments::Unknown,
         },
     };
-    Ok(Some(Line {
+    Ok(Some(OutputLine {
         kind,
         at,
         question: id.map(str::to_owned),

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::harmless;
 
 /// A configuration file that exists.
-pub(crate) struct Found {
+pub(crate) struct FoundFile {
     pub(crate) client: &'static Client,
     /// The path that the client reads.
     pub(crate) path: PathBuf,
@@ -22,7 +22,7 @@ pub(crate) struct Found {
     pub(crate) document: Result<Document, String>,
 }
 
-impl Found {
+impl FoundFile {
     fn read(client: &'static Client, path: PathBuf, is_project: bool) -> Self {
         let (real, document) = match real_path(&path) {
             Ok(real) => {
@@ -94,7 +94,7 @@ impl Selection {
     }
 
     /// Refuses a name that no file has.
-    pub(crate) fn check(&self, found: &[Found]) -> Result<(), Failure> {
+    pub(crate) fn check(&self, found: &[FoundFile]) -> Result<(), Failure> {
         let documents = || found.iter().filter_map(|file| file.document.as_ref().ok());
         let has = |name: &str| {
             documents().any(|one| one.servers().iter().any(|server| server.name() == name))
@@ -130,7 +130,7 @@ impl Selection {
 }
 
 /// Finds the files of the meant clients, or of all.
-pub(crate) fn find(selection: &Selection) -> Result<Vec<Found>, Failure> {
+pub(crate) fn find(selection: &Selection) -> Result<Vec<FoundFile>, Failure> {
     let folder = std::env::current_dir().map_err(|error| {
         Failure::usage("the current folder cannot be read")
             .because(error)
@@ -151,7 +151,7 @@ pub(crate) fn find(selection: &Selection) -> Result<Vec<Found>, Failure> {
         variable: &variable,
         folder: &folder,
     };
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<FoundFile> = Vec::new();
     for client in Client::all() {
         if !selection.clients.is_empty()
             && !selection.clients.iter().any(|one| one.id() == client.id())
@@ -160,7 +160,7 @@ pub(crate) fn find(selection: &Selection) -> Result<Vec<Found>, Failure> {
         }
         for Location { path, is_project } in client.locations(&around) {
             for path in expand(&path) {
-                let file = Found::read(client, path, is_project);
+                let file = FoundFile::read(client, path, is_project);
                 if !found.iter().any(|known| known.real == file.real) {
                     found.push(file);
                 }

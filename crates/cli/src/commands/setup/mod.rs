@@ -16,7 +16,7 @@ use super::state_record;
 use crate::failure::{Exit, Failure};
 use crate::input;
 use crate::output::{self, GOOD, HINT, WARNING, harmless, print, say, styled};
-pub(super) use found::{Found, Selection, find};
+pub(super) use found::{FoundFile, Selection, find};
 
 /// Put the gateway before the servers in the configuration files of your clients
 ///
@@ -106,7 +106,7 @@ fn open_journal(args: &SetupArgs) -> Result<Journal, Failure> {
     })
 }
 
-fn list(found: &[Found]) -> Result<Exit, Failure> {
+fn list(found: &[FoundFile]) -> Result<Exit, Failure> {
     let mut is_bad = false;
     let mut open = 0;
     for file in found {
@@ -171,7 +171,7 @@ fn state_text(server: &Server) -> String {
     }
 }
 
-fn heading(file: &Found) -> String {
+fn heading(file: &FoundFile) -> String {
     let shared = if file.is_project { "  (project)" } else { "" };
     format!(
         "{}  {}{shared}",
@@ -190,7 +190,7 @@ struct Tally {
     unasked: bool,
 }
 
-fn change(args: &SetupArgs, selection: &Selection, found: &[Found]) -> Result<Exit, Failure> {
+fn change(args: &SetupArgs, selection: &Selection, found: &[FoundFile]) -> Result<Exit, Failure> {
     let programs = program::Programs::new(args.program.as_deref())?;
     let mut tally = Tally::default();
     let mut journal = None;
@@ -264,7 +264,7 @@ impl Meant<'_> {
         !self.args.all || self.selection.names(server)
     }
 
-    fn plan(&self, file: &Found) -> Option<Plan> {
+    fn plan(&self, file: &FoundFile) -> Option<Plan> {
         let document = file.document.as_ref().ok()?;
         let mut wishes = Vec::new();
         for server in document.servers() {
@@ -291,7 +291,7 @@ impl Meant<'_> {
 /// have seen. Returns `false` if they no longer do.
 fn written(
     journal: &Journal,
-    file: &Found,
+    file: &FoundFile,
     plan: &Plan,
     meant: &Meant<'_>,
     tally: &mut Tally,

@@ -6,7 +6,7 @@ use mcp_elicit_setup::State;
 use mcp_elicit_setup::journal::Entry;
 use mcp_elicit_setup::undo::{UndoPlan, plan, write};
 
-use super::{Found, Selection, SetupArgs, Tally};
+use super::{FoundFile, Selection, SetupArgs, Tally};
 use crate::failure::{Exit, Failure};
 use crate::output::{GOOD, WARNING, harmless, print, styled};
 
@@ -14,7 +14,7 @@ use crate::output::{GOOD, WARNING, harmless, print, styled};
 pub(super) fn run(
     args: &SetupArgs,
     selection: &Selection,
-    found: &[Found],
+    found: &[FoundFile],
 ) -> Result<Exit, Failure> {
     let journal = super::open_journal(args)?;
     let entries = journal.entries().map_err(|error| {

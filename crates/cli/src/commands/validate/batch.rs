@@ -10,9 +10,9 @@ use mcp_elicit_core::text::without_mark;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::verdict::Verdict;
+use super::verdict::ContentVerdict;
 use crate::failure::{Exit, Failure};
-use crate::input::{Line, next_line};
+use crate::input::{LineResult, next_line};
 use crate::output::harmless_json;
 
 /// The longest line, in bytes: enough for the longest schema and the longest content.
@@ -20,7 +20,7 @@ const LONGEST: usize = 8 << 20;
 
 /// The question of one line. Texts are judged as written, so that nothing is lost in parsing.
 #[derive(Deserialize)]
-struct Asked<'a> {
+struct LineQuestion<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -30,20 +30,20 @@ struct Asked<'a> {
 }
 
 #[derive(Serialize)]
-struct Judged<'a> {
+struct JudgedLine<'a> {
     id: Option<&'a RawValue>,
     #[serde(flatten)]
-    verdict: Verdict,
+    verdict: ContentVerdict,
 }
 
 #[derive(Serialize)]
 struct Unjudged<'a> {
     id: Option<&'a RawValue>,
-    error: Unread,
+    error: UnreadLine,
 }
 
 #[derive(Serialize)]
-struct Unread {
+struct UnreadLine {
     line: u64,
     message: String,
 }
@@ -59,13 +59,13 @@ pub(super) fn run(source: &mut impl Read, sink: &mut impl Write) -> Result<Exit,
         let read = next_line(&mut source, &mut line, LONGEST)
             .map_err(|error| Failure::usage("cannot read stdin").because(error))?;
         let judged = match read {
-            Line::End => break,
-            Line::TooLong => Err(Unread {
+            LineResult::End => break,
+            LineResult::TooLong => Err(UnreadLine {
                 line: number,
                 message: format!("the line is longer than {LONGEST} bytes"),
             }),
-            Line::Whole if line.trim_ascii().is_empty() => continue,
-            Line::Whole => Ok(()),
+            LineResult::Whole if line.trim_ascii().is_empty() => continue,
+            LineResult::Whole => Ok(()),
         };
         let text = if number == 1 {
             without_mark(&line)
@@ -91,14 +91,14 @@ pub(super) fn run(source: &mut impl Read, sink: &mut impl Write) -> Result<Exit,
 
 /// Writes the answer to one line. Returns `false` if the line could not be read.
 fn judge(line: &[u8], number: u64, answer: &mut Vec<u8>) -> Result<bool, Failure> {
-    match object::<Asked<'_>>(line) {
+    match object::<LineQuestion<'_>>(line) {
         Ok(asked) => {
             let verdict = match Form::parse(asked.schema.get()) {
-                Ok(form) => Verdict::of_text(&form, asked.content.get()),
-                Err(defects) => Verdict::illegal(&defects),
+                Ok(form) => ContentVerdict::of_text(&form, asked.content.get()),
+                Err(defects) => ContentVerdict::illegal(&defects),
             };
             write_line(
-                &Judged {
+                &JudgedLine {
                     id: asked.id,
                     verdict,
                 },
@@ -107,7 +107,7 @@ fn judge(line: &[u8], number: u64, answer: &mut Vec<u8>) -> Result<bool, Failure
             Ok(true)
         }
         Err(error) => {
-            let error = Unread {
+            let error = UnreadLine {
                 line: number,
                 message: format!("not a line {{\"id\",\"schema\",\"content\"}}: {error}"),
             };

@@ -5,9 +5,9 @@ mod verdict;
 
 use clap::Args;
 
-use self::verdict::Verdict;
+use self::verdict::ContentVerdict;
 use crate::failure::{Exit, Failure};
-use crate::input::Input;
+use crate::input::InputSource;
 use crate::output::{self, GOOD, styled};
 
 /// Check whether content is a valid answer to a schema
@@ -19,11 +19,11 @@ use crate::output::{self, GOOD, styled};
 pub(crate) struct ValidateArgs {
     /// The requestedSchema: a file, or `-` for stdin
     #[arg(long, value_name = "FILE", required_unless_present = "batch")]
-    schema: Option<Input>,
+    schema: Option<InputSource>,
 
     /// The content of the answer: a file, or `-` for stdin
     #[arg(long, value_name = "FILE", required_unless_present = "batch")]
-    content: Option<Input>,
+    content: Option<InputSource>,
 
     /// Print the verdict as JSON on stdout
     #[arg(long)]
@@ -52,7 +52,7 @@ Exit codes:
 /// Runs the command.
 pub(crate) fn run(args: ValidateArgs) -> Result<Exit, Failure> {
     match (args.schema, args.content) {
-        (Some(Input::Stdin), Some(Input::Stdin)) => Err(Failure::usage(
+        (Some(InputSource::Stdin), Some(InputSource::Stdin)) => Err(Failure::usage(
             "the schema and the content cannot both come from stdin",
         )
         .hint("give one of them as a file, or use --batch.")),
@@ -61,8 +61,8 @@ pub(crate) fn run(args: ValidateArgs) -> Result<Exit, Failure> {
     }
 }
 
-fn one(schema: &Input, content: &Input, json: bool) -> Result<Exit, Failure> {
-    let verdict = Verdict::of(&schema.read()?, &content.read()?);
+fn one(schema: &InputSource, content: &InputSource, json: bool) -> Result<Exit, Failure> {
+    let verdict = ContentVerdict::of(&schema.read()?, &content.read()?);
     if json {
         output::print_json(&verdict)?;
     } else {
@@ -71,7 +71,7 @@ fn one(schema: &Input, content: &Input, json: bool) -> Result<Exit, Failure> {
     Ok(verdict.exit())
 }
 
-fn show(verdict: &Verdict, schema: &Input, content: &Input) {
+fn show(verdict: &ContentVerdict, schema: &InputSource, content: &InputSource) {
     if !verdict.legal() {
         output::say(format_args!(
             "{} {schema} is not a legal requestedSchema",

@@ -24,7 +24,7 @@ pub(super) struct Flaw {
 
 /// The verdict on one schema and one content.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum ContentVerdict {
     /// The schema is legal; these are the rules that the content breaks.
     Judged {
         violations: Vec<Broken>,
@@ -37,7 +37,7 @@ pub(super) enum Verdict {
     Illegal(Vec<Flaw>),
 }
 
-impl Verdict {
+impl ContentVerdict {
     /// Judges two inputs of arbitrary bytes.
     pub(super) fn of(schema: &[u8], content: &[u8]) -> Self {
         match std::str::from_utf8(schema) {
@@ -176,7 +176,7 @@ fn unreadable(message: String) -> Broken {
 }
 
 /// Serializes as `{"schema","valid","violations","defects"}`.
-impl Serialize for Verdict {
+impl Serialize for ContentVerdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut verdict = serializer.serialize_struct("Verdict", 4)?;
         verdict.serialize_field("schema", if self.legal() { "ok" } else { "illegal" })?;
