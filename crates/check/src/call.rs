@@ -6,15 +6,15 @@ use mcp_elicit_core::wire::{Era, Mode, method, pushed, rounds};
 use serde_json::{Map, Value, json};
 
 use crate::contents;
-use crate::observation::{Asked, End, Observation};
-use crate::session::{Next, Session, is_request, is_response_to};
+use crate::observation::{CallEnd, Observation, ObservedQuestion};
+use crate::session::{CheckSession, Next, is_request, is_response_to};
 
 /// The most questions of one call.
 const MOST_QUESTIONS: usize = 20;
 
 /// An act on one question.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Act {
+pub(crate) enum QuestionAct {
     /// Accept with valid content.
     Accept,
     /// Accept with the required fields alone.
@@ -41,7 +41,7 @@ pub(crate) enum Act {
     Leave,
 }
 
-impl Act {
+impl QuestionAct {
     /// Returns `true` if the questions after it are accepted.
     fn goes_on(&self) -> bool {
         match self {
@@ -61,43 +61,43 @@ impl Act {
 
 /// The act on the question at this position; those before it are accepted.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ActPlan {
     pub(crate) at: usize,
-    pub(crate) act: Act,
+    pub(crate) act: QuestionAct,
 }
 
 /// A tool with its arguments.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Target<'a> {
+pub(crate) struct CalledTool<'a> {
     pub(crate) tool: &'a str,
     pub(crate) arguments: &'a Value,
 }
 
 /// A round of 2026-07-28.
 #[derive(Clone, Debug)]
-pub(crate) struct Round {
-    pub(crate) asked: Vec<Asked>,
+pub(crate) struct InputRound {
+    pub(crate) asked: Vec<ObservedQuestion>,
     pub(crate) state: Option<String>,
 }
 
 /// The response to one request of a call.
 #[derive(Clone, Debug)]
-pub(crate) enum Response {
+pub(crate) enum RequestResponse {
     /// The call has ended.
-    End(End),
+    End(CallEnd),
     /// It asks (2026-07-28).
-    Round(Round),
+    Round(InputRound),
     /// It asks for visits (error -32042).
-    Visits(Vec<Asked>),
+    Visits(Vec<ObservedQuestion>),
 }
 
 /// Returns the `ElicitResult` that accepts a question with valid content.
-pub(crate) fn accepted(asked: &Asked) -> Value {
+pub(crate) fn accepted(asked: &ObservedQuestion) -> Value {
     with_content(asked, contents::valid)
 }
 
 fn with_content(
-    asked: &Asked,
+    asked: &ObservedQuestion,
     content: impl Fn(&mcp_elicit_core::form::Form) -> Option<Value>,
 ) -> Value {
     match asked.mode {
@@ -109,10 +109,10 @@ fn with_content(
     }
 }
 
-fn result_of(asked: &Asked, act: &Act) -> Value {
+fn result_of(asked: &ObservedQuestion, act: &QuestionAct) -> Value {
     match act {
-        Act::Least => with_content(asked, contents::least),
-        Act::Break(rule) => {
+        QuestionAct::Least => with_content(asked, contents::least),
+        QuestionAct::Break(rule) => {
             let all = asked.violations();
             let broken = all.into_iter().find(|(known, _)| known == rule);
             match broken {
@@ -120,38 +120,38 @@ fn result_of(asked: &Asked, act: &Act) -> Value {
                 None => accepted(asked),
             }
         }
-        Act::Unknown => {
+        QuestionAct::Unknown => {
             let mut result = accepted(asked);
             result["content"]["mcp-elicit-check"] = json!("unknown");
             result
         }
-        Act::Send(result) => result.clone(),
-        Act::WithAction(action) => {
+        QuestionAct::Send(result) => result.clone(),
+        QuestionAct::WithAction(action) => {
             let mut result = accepted(asked);
             result["action"] = json!(action);
             result
         }
-        Act::Accept
-        | Act::Error
-        | Act::Twice
-        | Act::UnknownIdFirst
-        | Act::Withhold
-        | Act::Withdraw
-        | Act::Leave => accepted(asked),
+        QuestionAct::Accept
+        | QuestionAct::Error
+        | QuestionAct::Twice
+        | QuestionAct::UnknownIdFirst
+        | QuestionAct::Withhold
+        | QuestionAct::Withdraw
+        | QuestionAct::Leave => accepted(asked),
     }
 }
 
 /// A call in progress.
-pub(crate) struct Call<'s, 'c> {
-    pub(crate) session: &'s mut Session<'c>,
+pub(crate) struct CallInProgress<'s, 'c> {
+    pub(crate) session: &'s mut CheckSession<'c>,
     pub(crate) seen: Observation,
-    plan: Plan,
+    plan: ActPlan,
     /// The id of the request in progress.
     id: u64,
 }
 
-impl<'s, 'c> Call<'s, 'c> {
-    pub(crate) fn new(session: &'s mut Session<'c>, plan: Plan) -> Self {
+impl<'s, 'c> CallInProgress<'s, 'c> {
+    pub(crate) fn new(session: &'s mut CheckSession<'c>, plan: ActPlan) -> Self {
         Self {
             session,
             seen: Observation::default(),
@@ -161,45 +161,49 @@ impl<'s, 'c> Call<'s, 'c> {
     }
 
     /// Makes the call, and returns its end.
-    pub(crate) fn run(&mut self, target: Target<'_>) -> End {
+    pub(crate) fn run(&mut self, target: CalledTool<'_>) -> CallEnd {
         let response = self.request(target, None);
         self.follow(target, response)
     }
 
     /// Answers rounds until the call ends.
-    pub(crate) fn follow(&mut self, target: Target<'_>, mut response: Response) -> End {
+    pub(crate) fn follow(
+        &mut self,
+        target: CalledTool<'_>,
+        mut response: RequestResponse,
+    ) -> CallEnd {
         loop {
             match response {
-                Response::End(end) => return end,
-                Response::Visits(visits) => {
+                RequestResponse::End(end) => return end,
+                RequestResponse::Visits(visits) => {
                     let first = self.seen.asked.is_empty();
-                    let accepts = matches!(self.plan.act, Act::Accept | Act::Least);
+                    let accepts = matches!(self.plan.act, QuestionAct::Accept | QuestionAct::Least);
                     self.seen.asked.extend(visits);
                     if !first || !accepts {
-                        return End::Error {
+                        return CallEnd::Error {
                             code: pushed::URL_REQUIRED_CODE,
                             message: "visits are required".to_owned(),
                         };
                     }
                     response = self.request(target, None);
                 }
-                Response::Round(round) => {
+                RequestResponse::Round(round) => {
                     if self.seen.asked.len() + round.asked.len() > MOST_QUESTIONS {
-                        return End::Flood;
+                        return CallEnd::Flood;
                     }
                     if self.is_asked_again(&round) {
                         // Nobody waits for an answer, so the call may end here.
                         self.seen.asked.extend(round.asked);
-                        return End::Left;
+                        return CallEnd::Left;
                     }
                     let mut responses = Map::new();
                     for asked in round.asked {
                         let act = self.act_on(&asked);
                         let key = asked.key.clone().unwrap_or_default();
-                        if act == Act::Leave {
+                        if act == QuestionAct::Leave {
                             self.seen.asked.push(asked);
                             self.seen.exits = self.session.leave();
-                            return End::Left;
+                            return CallEnd::Left;
                         }
                         responses.insert(key, result_of(&asked, &act));
                         self.seen.asked.push(asked);
@@ -214,25 +218,25 @@ impl<'s, 'c> Call<'s, 'c> {
     /// Sends one request of the call, and answers what is pushed until its response.
     pub(crate) fn request(
         &mut self,
-        target: Target<'_>,
+        target: CalledTool<'_>,
         answers: Option<(Value, Option<String>)>,
-    ) -> Response {
+    ) -> RequestResponse {
         self.id = self.session.request("tools/call", params(target, answers));
         let mut deadline = self.deadline();
         loop {
             match self.session.next_until(deadline) {
-                Next::Silence => return Response::End(End::Never),
-                Next::Ended(why) => return Response::End(End::Died(why)),
-                Next::Flood => return Response::End(End::Flood),
+                Next::Silence => return RequestResponse::End(CallEnd::Never),
+                Next::Ended(why) => return RequestResponse::End(CallEnd::Died(why)),
+                Next::Flood => return RequestResponse::End(CallEnd::Flood),
                 Next::Frame(frame) if is_response_to(&frame, self.id) => {
                     return read_response(frame, self.session.revision().era());
                 }
                 Next::Frame(frame) if frame["method"] == method::CREATE && is_request(&frame) => {
                     if self.seen.asked.len() >= MOST_QUESTIONS {
-                        return Response::End(End::Flood);
+                        return RequestResponse::End(CallEnd::Flood);
                     }
                     if let Some(end) = self.answer_pushed(&frame) {
-                        return Response::End(end);
+                        return RequestResponse::End(end);
                     }
                     deadline = self.deadline();
                 }
@@ -244,11 +248,11 @@ impl<'s, 'c> Call<'s, 'c> {
     }
 
     /// Returns `true` if a round asks the question of the plan once more, and notes it.
-    fn is_asked_again(&mut self, round: &Round) -> bool {
+    fn is_asked_again(&mut self, round: &InputRound) -> bool {
         let Some(answered) = self.seen.asked.get(self.plan.at) else {
             return false;
         };
-        let accepts = matches!(self.plan.act, Act::Accept | Act::Least);
+        let accepts = matches!(self.plan.act, QuestionAct::Accept | QuestionAct::Least);
         let all = || round.asked.iter();
         let again =
             !accepts && all().next().is_some() && all().all(|asked| asked.repeats(answered));
@@ -263,10 +267,10 @@ impl<'s, 'c> Call<'s, 'c> {
     }
 
     /// Returns the act on a question, by the plan.
-    fn act_on(&mut self, asked: &Asked) -> Act {
+    fn act_on(&mut self, asked: &ObservedQuestion) -> QuestionAct {
         let position = self.seen.asked.len();
         match position.cmp(&self.plan.at) {
-            std::cmp::Ordering::Less => Act::Accept,
+            std::cmp::Ordering::Less => QuestionAct::Accept,
             std::cmp::Ordering::Equal => self.plan.act.clone(),
             std::cmp::Ordering::Greater => {
                 let answered = self.seen.asked.get(self.plan.at);
@@ -276,51 +280,51 @@ impl<'s, 'c> Call<'s, 'c> {
                 self.seen.without_reason |= same;
                 self.seen.went_on |= !again;
                 match &self.plan.act {
-                    Act::Accept | Act::Least => self.plan.act.clone(),
-                    act if act.goes_on() && !again => Act::Accept,
-                    _ => Act::Send(json!({"action": "cancel"})),
+                    QuestionAct::Accept | QuestionAct::Least => self.plan.act.clone(),
+                    act if act.goes_on() && !again => QuestionAct::Accept,
+                    _ => QuestionAct::Send(json!({"action": "cancel"})),
                 }
             }
         }
     }
 
     /// Answers a pushed question. Returns the call's end if that is the cell's own doing.
-    fn answer_pushed(&mut self, frame: &Value) -> Option<End> {
+    fn answer_pushed(&mut self, frame: &Value) -> Option<CallEnd> {
         self.seen.pushed_in_rounds |= self.session.revision().era() == Era::Rounds;
-        let asked = Asked::read(frame["params"].clone(), None);
+        let asked = ObservedQuestion::read(frame["params"].clone(), None);
         let act = self.act_on(&asked);
         let result = result_of(&asked, &act);
         self.seen.asked.push(asked);
         let id = &frame["id"];
         let response = json!({"jsonrpc": "2.0", "id": id, "result": result});
         match act {
-            Act::Error => {
+            QuestionAct::Error => {
                 let error = json!({"code": -32603, "message": "the question cannot be shown"});
                 self.session
                     .send(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
             }
-            Act::Twice => {
+            QuestionAct::Twice => {
                 self.session.send(&response);
                 self.session.send(&response);
             }
-            Act::UnknownIdFirst => {
+            QuestionAct::UnknownIdFirst => {
                 let mut other = response.clone();
                 other["id"] = json!("mcp-elicit-check-unknown");
                 self.session.send(&other);
                 self.session.send(&response);
             }
-            Act::Withhold => return self.withhold(&response),
-            Act::Withdraw => {
+            QuestionAct::Withhold => return self.withhold(&response),
+            QuestionAct::Withdraw => {
                 let params =
                     json!({"requestId": self.id, "reason": "mcp-elicit check withdraws it"});
                 self.session.send(
                     &json!({"jsonrpc": "2.0", "method": method::CANCELLED, "params": params}),
                 );
-                return Some(End::Left);
+                return Some(CallEnd::Left);
             }
-            Act::Leave => {
+            QuestionAct::Leave => {
                 self.seen.exits = self.session.leave();
-                return Some(End::Left);
+                return Some(CallEnd::Left);
             }
             _ => self.session.send(&response),
         }
@@ -328,7 +332,7 @@ impl<'s, 'c> Call<'s, 'c> {
     }
 
     /// Withholds an answer for the time limit. Returns the call's end if the server gives up in this time.
-    fn withhold(&mut self, response: &Value) -> Option<End> {
+    fn withhold(&mut self, response: &Value) -> Option<CallEnd> {
         let deadline = self.deadline();
         loop {
             match self.session.next_until(deadline) {
@@ -337,15 +341,15 @@ impl<'s, 'c> Call<'s, 'c> {
                     self.session.send(response);
                     return None;
                 }
-                Next::Ended(why) => return Some(End::Died(why)),
-                Next::Flood => return Some(End::Flood),
+                Next::Ended(why) => return Some(CallEnd::Died(why)),
+                Next::Flood => return Some(CallEnd::Flood),
                 Next::Frame(frame) if is_response_to(&frame, self.id) => {
                     self.seen.gave_up = Some(true);
                     // The answer comes too late, and must change nothing.
                     self.session.send(response);
                     return match read_response(frame, Era::Pushed) {
-                        Response::End(end) => Some(end),
-                        Response::Round(_) | Response::Visits(_) => None,
+                        RequestResponse::End(end) => Some(end),
+                        RequestResponse::Round(_) | RequestResponse::Visits(_) => None,
                     };
                 }
                 Next::Frame(frame) if is_request(&frame) => self.session.respond(&frame),
@@ -356,7 +360,7 @@ impl<'s, 'c> Call<'s, 'c> {
 }
 
 /// Returns the params of a call, or of its retry.
-pub(crate) fn params(target: Target<'_>, answers: Option<(Value, Option<String>)>) -> Value {
+pub(crate) fn params(target: CalledTool<'_>, answers: Option<(Value, Option<String>)>) -> Value {
     let mut params = json!({"name": target.tool, "arguments": target.arguments});
     if let Some((responses, state)) = answers {
         params["inputResponses"] = responses;
@@ -368,19 +372,19 @@ pub(crate) fn params(target: Target<'_>, answers: Option<(Value, Option<String>)
 }
 
 /// Reads the response to a call.
-pub(crate) fn read_response(mut frame: Value, era: Era) -> Response {
+pub(crate) fn read_response(mut frame: Value, era: Era) -> RequestResponse {
     if let Some(error) = frame.get("error") {
         let code = error["code"].as_i64().unwrap_or_default();
         let visits = error["data"]["elicitations"].as_array();
         if code == pushed::URL_REQUIRED_CODE && era == Era::Pushed {
-            let visits = visits.into_iter().flatten().map(|params| Asked {
+            let visits = visits.into_iter().flatten().map(|params| ObservedQuestion {
                 in_error: true,
-                ..Asked::read(params.clone(), None)
+                ..ObservedQuestion::read(params.clone(), None)
             });
-            return Response::Visits(visits.take(MOST_QUESTIONS).collect());
+            return RequestResponse::Visits(visits.take(MOST_QUESTIONS).collect());
         }
         let message = error["message"].as_str().unwrap_or_default().to_owned();
-        return Response::End(End::Error { code, message });
+        return RequestResponse::End(CallEnd::Error { code, message });
     }
     let result = frame["result"].take();
     if era == Era::Rounds && result["resultType"] == rounds::INPUT_REQUIRED {
@@ -388,9 +392,11 @@ pub(crate) fn read_response(mut frame: Value, era: Era) -> Response {
         let questions = requests.into_iter().flatten();
         let questions = questions.filter(|(_, request)| request["method"] == method::CREATE);
         let asked = questions
-            .map(|(key, request)| Asked::read(request["params"].clone(), Some(key.clone())))
+            .map(|(key, request)| {
+                ObservedQuestion::read(request["params"].clone(), Some(key.clone()))
+            })
             .collect();
-        return Response::Round(Round {
+        return RequestResponse::Round(InputRound {
             asked,
             state: result["requestState"].as_str().map(str::to_owned),
         });
@@ -402,7 +408,7 @@ pub(crate) fn read_response(mut frame: Value, era: Era) -> Response {
     } else {
         texts.join("\n")
     };
-    Response::End(End::Result {
+    RequestResponse::End(CallEnd::Result {
         is_error: result["isError"] == true,
         text,
     })

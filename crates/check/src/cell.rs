@@ -73,7 +73,7 @@ pub enum Cell {
 
 /// The groups of cells, as reports list them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Group {
+pub enum CellGroup {
     /// The declared modes.
     Declared,
     /// A person's and a client's acts.
@@ -141,13 +141,13 @@ impl Cell {
     ];
 
     /// Returns the group of the cell.
-    pub const fn group(self) -> Group {
+    pub const fn group(self) -> CellGroup {
         match self {
             Self::Question
             | Self::DeclaredNone
             | Self::DeclaredEmpty
             | Self::DeclaredForm
-            | Self::DeclaredUrl => Group::Declared,
+            | Self::DeclaredUrl => CellGroup::Declared,
             Self::Accept
             | Self::AcceptLeast
             | Self::Decline
@@ -157,22 +157,22 @@ impl Cell {
             | Self::LateAnswer
             | Self::Disconnect
             | Self::AnswerTwice
-            | Self::TwoCalls => Group::Acts,
+            | Self::TwoCalls => CellGroup::Acts,
             Self::Wrong(_)
             | Self::UnknownMember
             | Self::NoContent
             | Self::NullContent
             | Self::ListContent
             | Self::DeclineWithContent
-            | Self::UnknownAction => Group::Content,
+            | Self::UnknownAction => CellGroup::Content,
             Self::StateChanged
             | Self::StateOfOtherTool
             | Self::StateOfOtherArguments
             | Self::StateTwice
             | Self::NoState
             | Self::MissingKey
-            | Self::ExtraKey => Group::Rounds,
-            Self::UnknownId | Self::Cancelled => Group::Pushed,
+            | Self::ExtraKey => CellGroup::Rounds,
+            Self::UnknownId | Self::Cancelled => CellGroup::Pushed,
         }
     }
 
@@ -192,7 +192,7 @@ impl Cell {
                 | Self::Cancelled,
                 Era::Rounds,
             ) => Some("a server of this revision does not wait for an answer"),
-            (cell, Era::Pushed) if cell.group() == Group::Rounds => {
+            (cell, Era::Pushed) if cell.group() == CellGroup::Rounds => {
                 Some("this revision has no rounds")
             }
             _ => None,
@@ -295,13 +295,13 @@ mod tests {
         for cell in Cell::FIXED {
             let lacks = |revision| cell.absent(revision).is_some();
             match cell.group() {
-                Group::Rounds => {
+                CellGroup::Rounds => {
                     assert!(lacks(Revision::V2025_11_25) && !lacks(Revision::V2026_07_28));
                 }
-                Group::Pushed => {
+                CellGroup::Pushed => {
                     assert!(!lacks(Revision::V2025_11_25) && lacks(Revision::V2026_07_28));
                 }
-                Group::Declared | Group::Acts | Group::Content => {
+                CellGroup::Declared | CellGroup::Acts | CellGroup::Content => {
                     assert!(!lacks(Revision::V2025_11_25));
                 }
             }

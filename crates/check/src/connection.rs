@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// A text of the server, or its absence.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Received {
+pub enum ReceivedText {
     /// A JSON object.
     Frame(Value),
     /// Text that is no JSON object, cut.
@@ -18,12 +18,12 @@ pub enum Received {
 }
 
 /// A fresh process or session of the server. Frames are sent as they are, wrong ones too.
-pub trait Connection {
-    /// Sends a frame. A failure shows as [`Received::Ended`].
+pub trait CheckConnection {
+    /// Sends a frame. A failure shows as [`ReceivedText::Ended`].
     fn send(&mut self, frame: &Value);
 
     /// Waits for the next text of the server, at most this long.
-    fn next(&mut self, within: Duration) -> Received;
+    fn next(&mut self, within: Duration) -> ReceivedText;
 
     /// Returns the time since the connection began.
     fn elapsed(&self) -> Duration;

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// The verdict of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum CellVerdict {
     /// The revision or the tool does not have what the cell needs.
     NotApplicable,
     /// The tool asked nothing.
@@ -21,7 +21,7 @@ pub enum Verdict {
     Fail,
 }
 
-impl Verdict {
+impl CellVerdict {
     /// Every verdict, the gravest first.
     pub const ALL: [Self; 5] = [
         Self::Fail,
@@ -197,7 +197,7 @@ impl Code {
     }
 
     /// Returns the verdict that the finding causes.
-    pub const fn verdict(self) -> Verdict {
+    pub const fn verdict(self) -> CellVerdict {
         match self {
             Self::LongMessage
             | Self::AcceptFailed
@@ -209,7 +209,7 @@ impl Code {
             | Self::ForeignStateAccepted
             | Self::MissingStateAccepted
             | Self::MissingAnswerRefused
-            | Self::ExtraKeyRefused => Verdict::Warn,
+            | Self::ExtraKeyRefused => CellVerdict::Warn,
             Self::AskedUndeclared
             | Self::PushedInRounds
             | Self::IllegalQuestion
@@ -223,7 +223,7 @@ impl Code {
             | Self::EffectTwice
             | Self::CallsMixed
             | Self::ChangedStateAccepted
-            | Self::MissingAnswerAccepted => Verdict::Fail,
+            | Self::MissingAnswerAccepted => CellVerdict::Fail,
         }
     }
 
@@ -363,7 +363,7 @@ impl fmt::Display for Code {
 
 /// One finding of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct CellFinding {
     /// Its kind.
     pub code: Code,
     /// The sentence for the author.

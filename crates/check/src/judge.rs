@@ -7,10 +7,10 @@ use mcp_elicit_core::text::beginning;
 use mcp_elicit_core::wire::{Capability, Mode, Revision};
 use serde_json::json;
 
-use crate::cell::{Cell, Group};
-use crate::finding::{Code, Finding, Verdict};
-use crate::observation::{Asked, End, Frame, Learned, Observation};
-use crate::session::OpenError;
+use crate::cell::{Cell, CellGroup};
+use crate::finding::{CellFinding, CellVerdict, Code};
+use crate::observation::{CallEnd, LearnedQuestions, Observation, ObservedQuestion, SentFrame};
+use crate::session::SessionOpenError;
 
 /// The longest message that a person is expected to read, in characters.
 const LONG_MESSAGE: usize = 1_000;
@@ -23,21 +23,21 @@ pub struct CellResult {
     /// The cell.
     pub cell: Cell,
     /// Its verdict.
-    pub verdict: Verdict,
+    pub verdict: CellVerdict,
     /// The findings.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<CellFinding>,
     /// The findings that were allowed.
-    pub allowed: Vec<Finding>,
-    /// The reason of [`Verdict::NotApplicable`].
+    pub allowed: Vec<CellFinding>,
+    /// The reason of [`CellVerdict::NotApplicable`].
     pub why: Option<String>,
     /// The frames of the cell.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<SentFrame>,
     /// The time that it took.
     pub took: Duration,
 }
 
 impl CellResult {
-    fn new(cell: Cell, verdict: Verdict) -> Self {
+    fn new(cell: Cell, verdict: CellVerdict) -> Self {
         Self {
             cell,
             verdict,
@@ -52,7 +52,7 @@ impl CellResult {
     fn not_applicable(cell: Cell, why: impl Into<String>) -> Self {
         Self {
             why: Some(why.into()),
-            ..Self::new(cell, Verdict::NotApplicable)
+            ..Self::new(cell, CellVerdict::NotApplicable)
         }
     }
 
@@ -65,19 +65,19 @@ impl CellResult {
         self.findings = kept;
         self.allowed.extend(allowed);
         if had_any {
-            self.verdict = gravest(&self.findings).unwrap_or(Verdict::Pass);
+            self.verdict = gravest(&self.findings).unwrap_or(CellVerdict::Pass);
         }
     }
 }
 
-fn gravest(findings: &[Finding]) -> Option<Verdict> {
+fn gravest(findings: &[CellFinding]) -> Option<CellVerdict> {
     findings.iter().map(|finding| finding.code.verdict()).max()
 }
 
 /// Judges all cells of a tool on one revision: that of `learned`, and these, each with what it saw.
 pub fn judge(
-    learned: &Learned,
-    seen: &[(Cell, Result<Observation, OpenError>)],
+    learned: &LearnedQuestions,
+    seen: &[(Cell, Result<Observation, SessionOpenError>)],
 ) -> Vec<CellResult> {
     let judging = Judging::new(learned, seen);
     let rules = Cell::RULES.into_iter().map(Cell::Wrong);
@@ -88,8 +88,8 @@ pub fn judge(
 }
 
 struct Judging<'a> {
-    learned: &'a Learned,
-    seen: &'a [(Cell, Result<Observation, OpenError>)],
+    learned: &'a LearnedQuestions,
+    seen: &'a [(Cell, Result<Observation, SessionOpenError>)],
     /// The texts of a decline and a cancel.
     refusals: Vec<&'a str>,
     /// The effects of an accept.
@@ -97,7 +97,10 @@ struct Judging<'a> {
 }
 
 impl<'a> Judging<'a> {
-    fn new(learned: &'a Learned, seen: &'a [(Cell, Result<Observation, OpenError>)]) -> Self {
+    fn new(
+        learned: &'a LearnedQuestions,
+        seen: &'a [(Cell, Result<Observation, SessionOpenError>)],
+    ) -> Self {
         let refusals = seen
             .iter()
             .filter(|(cell, _)| matches!(cell, Cell::Decline | Cell::Cancel))
@@ -124,8 +127,8 @@ impl<'a> Judging<'a> {
         Some(match found {
             Some((_, Ok(seen))) => self.judged(cell, seen),
             Some((_, Err(error))) => {
-                let mut result = CellResult::new(cell, Verdict::Fail);
-                result.findings.push(Finding {
+                let mut result = CellResult::new(cell, CellVerdict::Fail);
+                result.findings.push(CellFinding {
                     code: Code::Died,
                     message: format!("the session did not open: {error}"),
                 });
@@ -133,7 +136,7 @@ impl<'a> Judging<'a> {
             }
             None if matches!(cell, Cell::Wrong(_)) => return None,
             None if self.learned.accept.asked.is_empty() => {
-                CellResult::new(cell, Verdict::NotAsked)
+                CellResult::new(cell, CellVerdict::NotAsked)
             }
             None => CellResult::not_applicable(cell, "it was not run"),
         })
@@ -149,7 +152,7 @@ impl<'a> Judging<'a> {
                 "only --effect shows whether it is used twice",
             );
         }
-        let mut findings = Findings::default();
+        let mut findings = CellFindings::default();
         if cell == Cell::Question {
             questions(&self.learned.accept, self.learned.revision, &mut findings);
         } else {
@@ -157,12 +160,12 @@ impl<'a> Judging<'a> {
             self.look(cell, seen, &mut findings);
         }
         let findings = findings.0;
-        let is_asked = !seen.asked.is_empty() || cell.group() == Group::Declared;
+        let is_asked = !seen.asked.is_empty() || cell.group() == CellGroup::Declared;
         let is_asked = is_asked && !self.learned.accept.asked.is_empty();
         let verdict = gravest(&findings).unwrap_or(if is_asked {
-            Verdict::Pass
+            CellVerdict::Pass
         } else {
-            Verdict::NotAsked
+            CellVerdict::NotAsked
         });
         CellResult {
             findings,
@@ -173,19 +176,19 @@ impl<'a> Judging<'a> {
     }
 
     fn accept_succeeds(&self) -> bool {
-        self.learned.accept.end().is_some_and(End::is_success)
+        self.learned.accept.end().is_some_and(CallEnd::is_success)
     }
 
     /// Returns `true` if the call had the words of accept.
     fn is_like_accept(&self, seen: &Observation) -> bool {
         let accepted = self.learned.accept.end();
         let accepted = accepted.filter(|end| end.is_success());
-        let text = accepted.and_then(End::text);
+        let text = accepted.and_then(CallEnd::text);
         text.is_some()
             && seen
                 .end()
                 .filter(|end| end.is_success())
-                .and_then(End::text)
+                .and_then(CallEnd::text)
                 == text
     }
 
@@ -198,11 +201,11 @@ impl<'a> Judging<'a> {
             return true;
         }
         let text = seen.end().filter(|end| end.is_success());
-        let text = text.and_then(End::text);
+        let text = text.and_then(CallEnd::text);
         !seen.asked_again && text.is_some_and(|text| !self.refusals.contains(&text))
     }
 
-    fn look(&self, cell: Cell, seen: &Observation, findings: &mut Findings) {
+    fn look(&self, cell: Cell, seen: &Observation, findings: &mut CellFindings) {
         let count = seen.effect.map_or(0, |effect| effect.count);
         match cell {
             Cell::Accept | Cell::AnswerTwice | Cell::UnknownId => {
@@ -288,7 +291,7 @@ impl<'a> Judging<'a> {
         }
     }
 
-    fn accepted(&self, cell: Cell, seen: &Observation, findings: &mut Findings) {
+    fn accepted(&self, cell: Cell, seen: &Observation, findings: &mut CellFindings) {
         let is_first = cell == Cell::Accept;
         if is_error(seen.end()) && (is_first || self.accept_succeeds()) && !seen.asked.is_empty() {
             let end = described(seen.end());
@@ -299,7 +302,7 @@ impl<'a> Judging<'a> {
         }
     }
 
-    fn declared(&self, cell: Cell, seen: &Observation, count: u64, findings: &mut Findings) {
+    fn declared(&self, cell: Cell, seen: &Observation, count: u64, findings: &mut CellFindings) {
         let declares = match self.learned.revision {
             Revision::V2025_06_18 => cell.declares().and(Capability::FORM),
             _ => cell.declares(),
@@ -322,7 +325,7 @@ impl<'a> Judging<'a> {
         }
     }
 
-    fn refused(&self, cell: Cell, seen: &Observation, count: u64, findings: &mut Findings) {
+    fn refused(&self, cell: Cell, seen: &Observation, count: u64, findings: &mut CellFindings) {
         if count > 0 {
             findings.add(
                 Code::EffectWithoutAccept,
@@ -342,8 +345,8 @@ impl<'a> Judging<'a> {
         }
     }
 
-    fn two_calls(&self, seen: &Observation, count: u64, findings: &mut Findings) {
-        let ended = |end: &&End| matches!(end, End::Result { .. } | End::Error { .. });
+    fn two_calls(&self, seen: &Observation, count: u64, findings: &mut CellFindings) {
+        let ended = |end: &&CallEnd| matches!(end, CallEnd::Result { .. } | CallEnd::Error { .. });
         let wrong = seen.ends.iter().filter(ended);
         let wrong = wrong.filter(|end| !end.is_success()).count();
         if self.accept_succeeds() && wrong > 0 {
@@ -361,7 +364,7 @@ impl<'a> Judging<'a> {
         }
     }
 
-    fn content(&self, cell: Cell, seen: &Observation, findings: &mut Findings) {
+    fn content(&self, cell: Cell, seen: &Observation, findings: &mut CellFindings) {
         let form = self.learned.form_question();
         let form = form.and_then(|(_, asked)| asked.form());
         let is_wrong = match (cell, form) {
@@ -381,8 +384,8 @@ impl<'a> Judging<'a> {
         }
     }
 
-    fn rounds(&self, cell: Cell, seen: &Observation, count: u64, findings: &mut Findings) {
-        let taken = seen.went_on || seen.ends.iter().any(End::is_success);
+    fn rounds(&self, cell: Cell, seen: &Observation, count: u64, findings: &mut CellFindings) {
+        let taken = seen.went_on || seen.ends.iter().any(CallEnd::is_success);
         match cell {
             Cell::StateChanged if taken => findings.add(
                 Code::ChangedStateAccepted,
@@ -418,22 +421,22 @@ impl<'a> Judging<'a> {
 }
 
 /// Every call must end, and leave a server that responds.
-fn ends(cell: Cell, seen: &Observation, findings: &mut Findings) {
+fn ends(cell: Cell, seen: &Observation, findings: &mut CellFindings) {
     if cell == Cell::NoAnswer {
         return;
     }
     for end in &seen.ends {
         match end {
-            End::Never => findings.add(Code::NeverEnds, "the call got no response"),
-            End::Died(why) => findings.add(Code::Died, format!("the server ended: {why}")),
-            End::Flood => findings.add(
+            CallEnd::Never => findings.add(Code::NeverEnds, "the call got no response"),
+            CallEnd::Died(why) => findings.add(Code::Died, format!("the server ended: {why}")),
+            CallEnd::Flood => findings.add(
                 Code::Flood,
                 "the server sent more questions or messages than one call can need",
             ),
-            End::Result { .. } | End::Error { .. } | End::Left => {}
+            CallEnd::Result { .. } | CallEnd::Error { .. } | CallEnd::Left => {}
         }
     }
-    let never_ended = seen.ends.contains(&End::Never);
+    let never_ended = seen.ends.contains(&CallEnd::Never);
     if seen.responds == Some(false) && !never_ended {
         findings.add(
             Code::Stuck,
@@ -443,14 +446,14 @@ fn ends(cell: Cell, seen: &Observation, findings: &mut Findings) {
 }
 
 /// Checks the questions of the first call.
-fn questions(seen: &Observation, revision: Revision, findings: &mut Findings) {
+fn questions(seen: &Observation, revision: Revision, findings: &mut CellFindings) {
     if seen.pushed_in_rounds {
         findings.add(
             Code::PushedInRounds,
             "elicitation/create was sent as a request",
         );
     }
-    let mut known: Vec<&Asked> = Vec::new();
+    let mut known: Vec<&ObservedQuestion> = Vec::new();
     for asked in &seen.asked {
         if known.iter().any(|one| one.is_same(asked)) {
             continue;
@@ -474,37 +477,37 @@ fn questions(seen: &Observation, revision: Revision, findings: &mut Findings) {
     }
 }
 
-fn is_error(end: Option<&End>) -> bool {
+fn is_error(end: Option<&CallEnd>) -> bool {
     match end {
-        Some(End::Result { is_error, .. }) => *is_error,
-        Some(End::Error { .. }) => true,
-        Some(End::Never | End::Died(_) | End::Flood | End::Left) | None => false,
+        Some(CallEnd::Result { is_error, .. }) => *is_error,
+        Some(CallEnd::Error { .. }) => true,
+        Some(CallEnd::Never | CallEnd::Died(_) | CallEnd::Flood | CallEnd::Left) | None => false,
     }
 }
 
 /// Returns an end in words.
-fn described(end: Option<&End>) -> String {
+fn described(end: Option<&CallEnd>) -> String {
     let quote = |text: &str| format!("{:?}", beginning(text, LONGEST_QUOTE));
     match end {
-        Some(End::Result { is_error, text }) => {
+        Some(CallEnd::Result { is_error, text }) => {
             let kind = if *is_error { "an error" } else { "the result" };
             format!("{kind} {}", quote(text))
         }
-        Some(End::Error { code, message }) => format!("the error {code} {}", quote(message)),
-        Some(End::Never) => "no response".to_owned(),
-        Some(End::Died(_)) => "the end of the server".to_owned(),
-        Some(End::Flood) => "too many messages".to_owned(),
-        Some(End::Left) | None => "nothing".to_owned(),
+        Some(CallEnd::Error { code, message }) => format!("the error {code} {}", quote(message)),
+        Some(CallEnd::Never) => "no response".to_owned(),
+        Some(CallEnd::Died(_)) => "the end of the server".to_owned(),
+        Some(CallEnd::Flood) => "too many messages".to_owned(),
+        Some(CallEnd::Left) | None => "nothing".to_owned(),
     }
 }
 
 #[derive(Default)]
-struct Findings(Vec<Finding>);
+struct CellFindings(Vec<CellFinding>);
 
-impl Findings {
+impl CellFindings {
     /// Adds a finding, once.
     fn add(&mut self, code: Code, message: impl Into<String>) {
-        let finding = Finding {
+        let finding = CellFinding {
             code,
             message: message.into(),
         };

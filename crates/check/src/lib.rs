@@ -3,10 +3,10 @@
 //!
 //! The first call of a tool answers every question with valid content, and so learns what the tool asks. All other cells
 //! follow from these questions. A cell speaks raw JSON-RPC, because it sends what no client of an SDK would. It reaches
-//! its server through a [`Connection`], which the caller provides; this crate has no process, socket or clock.
+//! its server through a [`CheckConnection`], which the caller provides; this crate has no process, socket or clock.
 //!
 //! ```text
-//! Job ──> observe(Accept) ──> Learned ──> cells(..) ──> observe(cell) each ──> judge(..) ──> CellResult ──> report
+//! CheckJob ──> observe(Accept) ──> LearnedQuestions ──> cells(..) ──> observe(cell) each ──> judge(..) ──> CellResult ──> report
 //! ```
 //!
 //! | file | contents |
@@ -33,10 +33,12 @@ mod observe;
 pub mod report;
 mod session;
 
-pub use cell::{Cell, Group};
-pub use connection::{Connection, Received};
-pub use finding::{Code, Finding, Verdict};
+pub use cell::{Cell, CellGroup};
+pub use connection::{CheckConnection, ReceivedText};
+pub use finding::{CellFinding, CellVerdict, Code};
 pub use judge::{CellResult, judge};
-pub use observation::{Asked, Effect, End, Frame, Learned, Observation};
-pub use observe::{Job, OtherTool, cells, observe};
-pub use session::{OpenError, Session, Tool};
+pub use observation::{
+    CallEffects, CallEnd, LearnedQuestions, Observation, ObservedQuestion, SentFrame,
+};
+pub use observe::{CheckJob, OtherTool, cells, observe};
+pub use session::{CheckSession, ServerTool, SessionOpenError};

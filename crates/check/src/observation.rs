@@ -10,7 +10,7 @@ use crate::contents;
 
 /// A frame, as it was sent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Frame {
+pub struct SentFrame {
     /// `true` if the server sent it.
     pub from_server: bool,
     /// Its text, cut.
@@ -19,7 +19,7 @@ pub struct Frame {
 
 /// A question as it was asked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct ObservedQuestion {
     /// The params of `elicitation/create`.
     pub params: Value,
     /// Its key among the `inputRequests`; `None` if it was pushed.
@@ -30,7 +30,7 @@ pub struct Asked {
     pub in_error: bool,
 }
 
-impl Asked {
+impl ObservedQuestion {
     /// Reads a question from its params.
     pub(crate) fn read(params: Value, key: Option<String>) -> Self {
         let mode = if params["mode"] == "url" {
@@ -83,7 +83,7 @@ impl Asked {
 
 /// The end of a call.
 #[derive(Clone, Debug, PartialEq)]
-pub enum End {
+pub enum CallEnd {
     /// A result.
     Result {
         /// `isError`.
@@ -108,7 +108,7 @@ pub enum End {
     Left,
 }
 
-impl End {
+impl CallEnd {
     /// Returns `true` for a result that is no error.
     pub fn is_success(&self) -> bool {
         matches!(self, Self::Result { is_error, .. } if !is_error)
@@ -125,12 +125,12 @@ impl End {
 
 /// The effects of a cell's calls, by the command of `--effect`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Effect {
+pub struct CallEffects {
     /// The number of effects: lines, or the difference of two numbers.
     pub count: u64,
 }
 
-impl Effect {
+impl CallEffects {
     /// Compares the output of the command before and after a cell. One whole number is compared as a number; of any other
     /// output the lines that were added or removed are counted, whichever are more.
     pub fn between(before: &str, after: &str) -> Self {
@@ -169,9 +169,9 @@ pub struct Observation {
     /// `true` if the tool is not offered to a client with these capabilities.
     pub not_offered: bool,
     /// The questions, in order.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<ObservedQuestion>,
     /// The ends of the calls, in their order.
-    pub ends: Vec<End>,
+    pub ends: Vec<CallEnd>,
     /// `true` if `elicitation/create` was pushed on 2026-07-28.
     pub pushed_in_rounds: bool,
     /// `true` if the answered question was asked again, with a reason or without.
@@ -187,9 +187,9 @@ pub struct Observation {
     /// `Some(false)` if the process had to be told to end.
     pub exits: Option<bool>,
     /// The effect, if there is a command for it.
-    pub effect: Option<Effect>,
+    pub effect: Option<CallEffects>,
     /// The frames, at most [`Observation::FRAMES`].
-    pub frames: Vec<Frame>,
+    pub frames: Vec<SentFrame>,
     /// The time that the cell took.
     pub took: Duration,
 }
@@ -207,23 +207,23 @@ impl Observation {
     }
 
     /// Returns the last end.
-    pub fn end(&self) -> Option<&End> {
+    pub fn end(&self) -> Option<&CallEnd> {
         self.ends.last()
     }
 }
 
 /// The questions of a tool, learned by the first call.
 #[derive(Clone, Debug)]
-pub struct Learned {
+pub struct LearnedQuestions {
     /// The revision.
     pub revision: Revision,
     /// The first call.
     pub accept: Observation,
 }
 
-impl Learned {
+impl LearnedQuestions {
     /// Returns the first question with a form, and its position.
-    pub(crate) fn form_question(&self) -> Option<(usize, &Asked)> {
+    pub(crate) fn form_question(&self) -> Option<(usize, &ObservedQuestion)> {
         let mut all = self.accept.asked.iter().enumerate();
         all.find(|(_, asked)| asked.form().is_some())
     }
@@ -244,7 +244,7 @@ impl Learned {
 
 #[cfg(test)]
 mod tests {
-    use super::Effect;
+    use super::CallEffects;
 
     #[test]
     fn effects_are_counted_in_lines_or_in_a_number() {
@@ -257,7 +257,7 @@ mod tests {
             ("3\n", "5\n", 2),
             (" 7", "7\n", 0),
         ] {
-            let found = Effect::between(before, after);
+            let found = CallEffects::between(before, after);
             assert_eq!(found.count, count, "{before:?} {after:?}");
         }
     }

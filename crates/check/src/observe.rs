@@ -5,12 +5,15 @@ use std::time::Duration;
 use mcp_elicit_core::wire::{Era, Revision, method};
 use serde_json::{Map, Value, json};
 
-use crate::call::{Act, Call, Plan, Response, Round, Target, accepted, params, read_response};
+use crate::call::{
+    ActPlan, CallInProgress, CalledTool, InputRound, QuestionAct, RequestResponse, accepted,
+    params, read_response,
+};
 use crate::cell::Cell;
-use crate::connection::Connection;
+use crate::connection::CheckConnection;
 use crate::contents;
-use crate::observation::{Asked, End, Learned, Observation};
-use crate::session::{Next, OpenError, Session, is_request, is_response_to};
+use crate::observation::{CallEnd, LearnedQuestions, Observation, ObservedQuestion};
+use crate::session::{CheckSession, Next, SessionOpenError, is_request, is_response_to};
 
 /// The longest wait for a tool that is registered after the session opens.
 const LATE_TOOLS: Duration = Duration::from_secs(2);
@@ -21,7 +24,7 @@ const MOST_ROUNDS: usize = 10;
 
 /// One tool on one revision.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct CheckJob {
     /// The tool.
     pub tool: String,
     /// Its arguments, an object.
@@ -47,7 +50,7 @@ pub struct OtherTool {
 
 /// Returns the cells after [`Cell::Accept`], for a tool that asks these questions. [`Cell::Question`] and
 /// [`Cell::LateAnswer`] have no run of their own: they are judged with [`Cell::Accept`] and [`Cell::NoAnswer`].
-pub fn cells(learned: &Learned) -> Vec<Cell> {
+pub fn cells(learned: &LearnedQuestions) -> Vec<Cell> {
     let rules = learned.rules();
     let fixed = Cell::FIXED.into_iter();
     let broken = Cell::RULES.into_iter().map(Cell::Wrong);
@@ -67,11 +70,11 @@ pub fn cells(learned: &Learned) -> Vec<Cell> {
 /// If the session does not open.
 pub fn observe(
     cell: Cell,
-    job: &Job,
-    learned: Option<&Learned>,
-    connection: &mut dyn Connection,
-) -> Result<Observation, OpenError> {
-    let mut session = Session::open(
+    job: &CheckJob,
+    learned: Option<&LearnedQuestions>,
+    connection: &mut dyn CheckConnection,
+) -> Result<Observation, SessionOpenError> {
+    let mut session = CheckSession::open(
         connection,
         job.revision,
         cell.declares(),
@@ -89,7 +92,7 @@ pub fn observe(
             ..Observation::default()
         }
     };
-    let is_over = matches!(seen.end(), Some(End::Died(_) | End::Flood))
+    let is_over = matches!(seen.end(), Some(CallEnd::Died(_) | CallEnd::Flood))
         || matches!(cell, Cell::Disconnect)
         || seen.not_applicable.is_some();
     seen.frames = session.take_frames();
@@ -106,8 +109,8 @@ pub fn observe(
     Ok(seen)
 }
 
-fn is_offered(session: &mut Session<'_>, tool: &str) -> bool {
-    let lists = |session: &mut Session<'_>| {
+fn is_offered(session: &mut CheckSession<'_>, tool: &str) -> bool {
+    let lists = |session: &mut CheckSession<'_>| {
         let tools = session.tools();
         // A server that lists nothing may have the tool nevertheless.
         tools.is_none_or(|tools| tools.iter().any(|one| one.name == tool))
@@ -117,60 +120,66 @@ fn is_offered(session: &mut Session<'_>, tool: &str) -> bool {
 
 fn script(
     cell: Cell,
-    job: &Job,
-    learned: Option<&Learned>,
-    session: &mut Session<'_>,
+    job: &CheckJob,
+    learned: Option<&LearnedQuestions>,
+    session: &mut CheckSession<'_>,
 ) -> Observation {
-    let target = Target {
+    let target = CalledTool {
         tool: &job.tool,
         arguments: &job.arguments,
     };
-    let form_at = learned.and_then(Learned::form_question).map(|(at, _)| at);
+    let form_at = learned
+        .and_then(LearnedQuestions::form_question)
+        .map(|(at, _)| at);
     let at_form = |act| match form_at {
-        Some(at) => Ok(Plan { at, act }),
+        Some(at) => Ok(ActPlan { at, act }),
         None => Err("the tool asks no form"),
     };
-    let first = |act| Ok(Plan { at: 0, act });
+    let first = |act| Ok(ActPlan { at: 0, act });
     let plan = match cell {
         Cell::Accept
         | Cell::Question
         | Cell::DeclaredNone
         | Cell::DeclaredEmpty
         | Cell::DeclaredForm
-        | Cell::DeclaredUrl => first(Act::Accept),
+        | Cell::DeclaredUrl => first(QuestionAct::Accept),
         Cell::AcceptLeast => {
             let all = learned.into_iter().flat_map(|one| &one.accept.asked);
-            let forms = all.filter_map(Asked::form);
+            let forms = all.filter_map(ObservedQuestion::form);
             if forms.into_iter().any(|form| contents::has_optional(&form)) {
-                first(Act::Least)
+                first(QuestionAct::Least)
             } else {
                 Err("no question has an optional field")
             }
         }
-        Cell::Decline => first(Act::Send(json!({"action": "decline"}))),
-        Cell::Cancel => first(Act::Send(json!({"action": "cancel"}))),
-        Cell::Error => first(Act::Error),
-        Cell::NoAnswer | Cell::LateAnswer => first(Act::Withhold),
-        Cell::Disconnect => first(Act::Leave),
-        Cell::AnswerTwice => first(Act::Twice),
-        Cell::UnknownId => first(Act::UnknownIdFirst),
-        Cell::Cancelled => first(Act::Withdraw),
+        Cell::Decline => first(QuestionAct::Send(json!({"action": "decline"}))),
+        Cell::Cancel => first(QuestionAct::Send(json!({"action": "cancel"}))),
+        Cell::Error => first(QuestionAct::Error),
+        Cell::NoAnswer | Cell::LateAnswer => first(QuestionAct::Withhold),
+        Cell::Disconnect => first(QuestionAct::Leave),
+        Cell::AnswerTwice => first(QuestionAct::Twice),
+        Cell::UnknownId => first(QuestionAct::UnknownIdFirst),
+        Cell::Cancelled => first(QuestionAct::Withdraw),
         Cell::Wrong(rule) => {
-            let rules = learned.map(Learned::rules).unwrap_or_default();
+            let rules = learned.map(LearnedQuestions::rules).unwrap_or_default();
             let found = rules.into_iter().find(|(known, _)| *known == rule);
             let at = found.map(|(_, at)| at);
-            at.map(|at| Plan {
+            at.map(|at| ActPlan {
                 at,
-                act: Act::Break(rule),
+                act: QuestionAct::Break(rule),
             })
             .ok_or("no question has this rule")
         }
-        Cell::UnknownMember => at_form(Act::Unknown),
-        Cell::NoContent => at_form(Act::Send(json!({"action": "accept"}))),
-        Cell::NullContent => at_form(Act::Send(json!({"action": "accept", "content": null}))),
-        Cell::ListContent => at_form(Act::Send(json!({"action": "accept", "content": ["a"]}))),
-        Cell::DeclineWithContent => at_form(Act::WithAction("decline")),
-        Cell::UnknownAction => first(Act::WithAction("approve")),
+        Cell::UnknownMember => at_form(QuestionAct::Unknown),
+        Cell::NoContent => at_form(QuestionAct::Send(json!({"action": "accept"}))),
+        Cell::NullContent => at_form(QuestionAct::Send(
+            json!({"action": "accept", "content": null}),
+        )),
+        Cell::ListContent => at_form(QuestionAct::Send(
+            json!({"action": "accept", "content": ["a"]}),
+        )),
+        Cell::DeclineWithContent => at_form(QuestionAct::WithAction("decline")),
+        Cell::UnknownAction => first(QuestionAct::WithAction("approve")),
         Cell::TwoCalls => return two_calls(session, target),
         Cell::StateChanged => return state_changed(session, target),
         Cell::StateOfOtherTool => return state_of_other_tool(session, target, job),
@@ -183,12 +192,12 @@ fn script(
         Ok(plan) => plan,
         Err(why) => return Observation::not_applicable(why),
     };
-    if learned
-        .is_some_and(|one| only_in_errors(one) && !matches!(cell.group(), crate::Group::Declared))
-    {
+    if learned.is_some_and(|one| {
+        only_in_errors(one) && !matches!(cell.group(), crate::CellGroup::Declared)
+    }) {
         return Observation::not_applicable("the questions are in an error, which has no answer");
     }
-    let mut tool_call = Call::new(session, plan);
+    let mut tool_call = CallInProgress::new(session, plan);
     let end = tool_call.run(target);
     let mut seen = tool_call.seen;
     seen.ends.push(end);
@@ -196,20 +205,20 @@ fn script(
 }
 
 /// Returns `true` if every question was listed in an error -32042.
-fn only_in_errors(learned: &Learned) -> bool {
+fn only_in_errors(learned: &LearnedQuestions) -> bool {
     let asked = &learned.accept.asked;
     !asked.is_empty() && asked.iter().all(|one| one.in_error)
 }
 
 /// Makes two calls at once, and answers their questions in reverse.
-fn two_calls(session: &mut Session<'_>, target: Target<'_>) -> Observation {
+fn two_calls(session: &mut CheckSession<'_>, target: CalledTool<'_>) -> Observation {
     if session.revision().era() == Era::Rounds {
         return two_rounds(session, target);
     }
     let mut seen = Observation::default();
     let ids = [(); 2].map(|()| session.request("tools/call", params(target, None)));
-    let mut ends: [Option<End>; 2] = [None, None];
-    let mut open: Vec<(Value, Asked)> = Vec::new();
+    let mut ends: [Option<CallEnd>; 2] = [None, None];
+    let mut open: Vec<(Value, ObservedQuestion)> = Vec::new();
     let mut deadline = session.elapsed() + session.time_limit();
     // Both questions are collected first.
     let mut collecting = Some(SECOND_QUESTION);
@@ -222,21 +231,21 @@ fn two_calls(session: &mut Session<'_>, target: Target<'_>) -> Observation {
             Next::Silence if !open.is_empty() => collecting = None,
             Next::Silence => break,
             Next::Ended(why) => {
-                ends = ends.map(|end| end.or_else(|| Some(End::Died(why.clone()))));
+                ends = ends.map(|end| end.or_else(|| Some(CallEnd::Died(why.clone()))));
             }
-            Next::Flood => ends = ends.map(|end| end.or(Some(End::Flood))),
+            Next::Flood => ends = ends.map(|end| end.or(Some(CallEnd::Flood))),
             Next::Frame(frame) => {
                 if let Some(at) = ids.iter().position(|id| is_response_to(&frame, *id)) {
                     ends[at] = Some(match read_response(frame, Era::Pushed) {
-                        Response::End(end) => end,
-                        Response::Round(_) | Response::Visits(_) => End::Left,
+                        RequestResponse::End(end) => end,
+                        RequestResponse::Round(_) | RequestResponse::Visits(_) => CallEnd::Left,
                     });
                 } else if frame["method"] == method::CREATE && is_request(&frame) {
-                    let asked = Asked::read(frame["params"].clone(), None);
+                    let asked = ObservedQuestion::read(frame["params"].clone(), None);
                     seen.asked.push(asked.clone());
                     open.push((frame["id"].clone(), asked));
                     if seen.asked.len() > 40 {
-                        ends = ends.map(|end| end.or(Some(End::Flood)));
+                        ends = ends.map(|end| end.or(Some(CallEnd::Flood)));
                     }
                 } else if is_request(&frame) {
                     session.respond(&frame);
@@ -251,12 +260,12 @@ fn two_calls(session: &mut Session<'_>, target: Target<'_>) -> Observation {
             deadline = session.elapsed() + session.time_limit();
         }
     }
-    seen.ends = ends.map(|end| end.unwrap_or(End::Never)).into();
+    seen.ends = ends.map(|end| end.unwrap_or(CallEnd::Never)).into();
     seen
 }
 
-fn two_rounds(session: &mut Session<'_>, target: Target<'_>) -> Observation {
-    let mut call = Call::new(session, accept());
+fn two_rounds(session: &mut CheckSession<'_>, target: CalledTool<'_>) -> Observation {
+    let mut call = CallInProgress::new(session, accept());
     let first = call.request(target, None);
     let second = call.request(target, None);
     let mut ends = Vec::new();
@@ -269,18 +278,21 @@ fn two_rounds(session: &mut Session<'_>, target: Target<'_>) -> Observation {
     seen
 }
 
-fn accept() -> Plan {
-    Plan {
+fn accept() -> ActPlan {
+    ActPlan {
         at: 0,
-        act: Act::Accept,
+        act: QuestionAct::Accept,
     }
 }
 
 /// Accepts rounds until one has a state and questions. `None` if none has.
-fn round_with_state(call: &mut Call<'_, '_>, target: Target<'_>) -> Option<Round> {
+fn round_with_state(
+    call: &mut CallInProgress<'_, '_>,
+    target: CalledTool<'_>,
+) -> Option<InputRound> {
     let mut response = call.request(target, None);
     for _ in 0..MOST_ROUNDS {
-        let Response::Round(round) = response else {
+        let RequestResponse::Round(round) = response else {
             return None;
         };
         call.seen.asked.extend(round.asked.iter().cloned());
@@ -292,7 +304,7 @@ fn round_with_state(call: &mut Call<'_, '_>, target: Target<'_>) -> Option<Round
     None
 }
 
-fn responses(round: &Round) -> Value {
+fn responses(round: &InputRound) -> Value {
     let all = round.asked.iter().filter_map(|asked| {
         let key = asked.key.clone()?;
         Some((key, accepted(asked)))
@@ -303,13 +315,18 @@ fn responses(round: &Round) -> Value {
 const NO_STATE: &str = "the tool sends no requestState";
 
 /// Records the response to a changed retry: an end, the same questions again, or others.
-fn record(call: &mut Call<'_, '_>, target: Target<'_>, response: Response, round: &Round) {
-    if let Response::Round(next) = &response {
-        let is_known = |asked: &Asked| round.asked.iter().any(|one| asked.repeats(one));
+fn record(
+    call: &mut CallInProgress<'_, '_>,
+    target: CalledTool<'_>,
+    response: RequestResponse,
+    round: &InputRound,
+) {
+    if let RequestResponse::Round(next) = &response {
+        let is_known = |asked: &ObservedQuestion| round.asked.iter().any(|one| asked.repeats(one));
         let is_again = next.asked.iter().all(is_known);
         if is_again {
             call.seen.asked_again = true;
-            call.seen.ends.push(End::Left);
+            call.seen.ends.push(CallEnd::Left);
             return;
         }
         call.seen.went_on = true;
@@ -319,10 +336,10 @@ fn record(call: &mut Call<'_, '_>, target: Target<'_>, response: Response, round
 }
 
 /// Sends a state with one changed character, at up to three places.
-fn state_changed(session: &mut Session<'_>, target: Target<'_>) -> Observation {
+fn state_changed(session: &mut CheckSession<'_>, target: CalledTool<'_>) -> Observation {
     let mut seen: Option<Observation> = None;
     for place in [1, 2, 3] {
-        let mut call = Call::new(session, accept());
+        let mut call = CallInProgress::new(session, accept());
         let Some(round) = round_with_state(&mut call, target) else {
             return seen.unwrap_or_else(|| Observation::not_applicable(NO_STATE));
         };
@@ -339,7 +356,7 @@ fn state_changed(session: &mut Session<'_>, target: Target<'_>) -> Observation {
         so_far.asked_again |= next.asked_again;
         so_far.went_on |= next.went_on;
         so_far.pushed_in_rounds |= next.pushed_in_rounds;
-        if so_far.ends.iter().any(End::is_success) {
+        if so_far.ends.iter().any(CallEnd::is_success) {
             break;
         }
     }
@@ -362,18 +379,22 @@ fn changed(state: &str, quarter: usize) -> Option<String> {
     Some(letters.into_iter().collect())
 }
 
-fn state_of_other_tool(session: &mut Session<'_>, target: Target<'_>, job: &Job) -> Observation {
+fn state_of_other_tool(
+    session: &mut CheckSession<'_>,
+    target: CalledTool<'_>,
+    job: &CheckJob,
+) -> Observation {
     let Some(other) = &job.other else {
         return Observation::not_applicable("no other tool that asks was named");
     };
-    let other = Target {
+    let other = CalledTool {
         tool: &other.tool,
         arguments: &other.arguments,
     };
     with_state_of(session, target, other)
 }
 
-fn state_of_other_arguments(session: &mut Session<'_>, target: Target<'_>) -> Observation {
+fn state_of_other_arguments(session: &mut CheckSession<'_>, target: CalledTool<'_>) -> Observation {
     let mut arguments = target.arguments.clone();
     let members = arguments.as_object_mut().into_iter().flatten();
     let is_changed = members.into_iter().any(|(_, value)| match value {
@@ -396,7 +417,7 @@ fn state_of_other_arguments(session: &mut Session<'_>, target: Target<'_>) -> Ob
     if !is_changed {
         return Observation::not_applicable("the tool is called without arguments");
     }
-    let other = Target {
+    let other = CalledTool {
         tool: target.tool,
         arguments: &arguments,
     };
@@ -404,8 +425,12 @@ fn state_of_other_arguments(session: &mut Session<'_>, target: Target<'_>) -> Ob
 }
 
 /// Answers a call's questions with the state of another call.
-fn with_state_of(session: &mut Session<'_>, target: Target<'_>, other: Target<'_>) -> Observation {
-    let mut call = Call::new(session, accept());
+fn with_state_of(
+    session: &mut CheckSession<'_>,
+    target: CalledTool<'_>,
+    other: CalledTool<'_>,
+) -> Observation {
+    let mut call = CallInProgress::new(session, accept());
     let Some(foreign) = round_with_state(&mut call, other) else {
         return Observation::not_applicable("the other call has no requestState");
     };
@@ -418,14 +443,18 @@ fn with_state_of(session: &mut Session<'_>, target: Target<'_>, other: Target<'_
 }
 
 /// Changes one retry otherwise.
-fn round_changed(cell: Cell, session: &mut Session<'_>, target: Target<'_>) -> Observation {
-    let mut tool_call = Call::new(session, accept());
+fn round_changed(
+    cell: Cell,
+    session: &mut CheckSession<'_>,
+    target: CalledTool<'_>,
+) -> Observation {
+    let mut tool_call = CallInProgress::new(session, accept());
     let needs_state = matches!(cell, Cell::StateTwice | Cell::NoState);
     let found = if needs_state {
         round_with_state(&mut tool_call, target).ok_or(NO_STATE)
     } else {
         match tool_call.request(target, None) {
-            Response::Round(round) if !round.asked.is_empty() => {
+            RequestResponse::Round(round) if !round.asked.is_empty() => {
                 tool_call.seen.asked.extend(round.asked.iter().cloned());
                 Ok(round)
             }

@@ -6,8 +6,8 @@ use mcp_elicit_core::text::beginning;
 use mcp_elicit_core::wire::{Capability, Era, Revision, meta, method};
 use serde_json::{Map, Value, json};
 
-use crate::connection::{Connection, Received};
-use crate::observation::{Frame, Observation};
+use crate::connection::{CheckConnection, ReceivedText};
+use crate::observation::{Observation, SentFrame};
 
 /// The most frames of a server in one cell.
 const MOST_FRAMES: usize = 10_000;
@@ -21,15 +21,15 @@ const MOST_TOOLS: usize = 2_000;
 const MOST_PAGES: usize = 100;
 
 /// A session.
-pub struct Session<'c> {
-    connection: &'c mut dyn Connection,
+pub struct CheckSession<'c> {
+    connection: &'c mut dyn CheckConnection,
     revision: Revision,
     declares: Capability,
     time_limit: Duration,
     /// The id of the last request.
     last_id: u64,
     received: usize,
-    frames: Vec<Frame>,
+    frames: Vec<SentFrame>,
     /// The first text that was no JSON object.
     noise: Option<String>,
     listed_anew: bool,
@@ -37,7 +37,7 @@ pub struct Session<'c> {
 
 /// The reason why a session did not open.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
+pub enum SessionOpenError {
     /// The server speaks another revision.
     #[error("the server does not speak {asked}; it offers {offered}")]
     OtherRevision {
@@ -81,7 +81,7 @@ fn printed(noise: Option<&String>) -> String {
 
 /// A tool as the server lists it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tool {
+pub struct ServerTool {
     /// Its name.
     pub name: String,
     /// Its `annotations.readOnlyHint`.
@@ -103,18 +103,18 @@ pub(crate) enum Next {
     Flood,
 }
 
-impl<'c> Session<'c> {
+impl<'c> CheckSession<'c> {
     /// Opens a session in this revision, with these modes declared. `time_limit` is the longest wait for a response.
     ///
     /// # Errors
     /// If the server does not speak the revision, or does not answer within `opening`.
     pub fn open(
-        connection: &'c mut dyn Connection,
+        connection: &'c mut dyn CheckConnection,
         revision: Revision,
         declares: Capability,
         opening: Duration,
         time_limit: Duration,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self, SessionOpenError> {
         let mut session = Self {
             connection,
             revision,
@@ -144,13 +144,13 @@ impl<'c> Session<'c> {
         let response = match response {
             Next::Frame(response) => response,
             Next::Silence => {
-                return Err(OpenError::Silent {
+                return Err(SessionOpenError::Silent {
                     within: opening,
                     noise,
                 });
             }
-            Next::Ended(why) => return Err(OpenError::Ended { why, noise }),
-            Next::Flood => return Err(OpenError::Flood { noise }),
+            Next::Ended(why) => return Err(SessionOpenError::Ended { why, noise }),
+            Next::Flood => return Err(SessionOpenError::Flood { noise }),
         };
         session.check_opening(&response)?;
         if revision.era() == Era::Pushed {
@@ -159,10 +159,10 @@ impl<'c> Session<'c> {
         Ok(session)
     }
 
-    fn check_opening(&self, response: &Value) -> Result<(), OpenError> {
+    fn check_opening(&self, response: &Value) -> Result<(), SessionOpenError> {
         if let Some(error) = response.get("error") {
             let message = error["message"].as_str().unwrap_or("an error");
-            return Err(OpenError::Refused(
+            return Err(SessionOpenError::Refused(
                 beginning(message, LONGEST_NOISE).to_owned(),
             ));
         }
@@ -181,7 +181,7 @@ impl<'c> Session<'c> {
             return Ok(());
         }
         let offered = spoken.join(", ");
-        Err(OpenError::OtherRevision {
+        Err(SessionOpenError::OtherRevision {
             asked: self.revision,
             offered: beginning(&offered, LONGEST_NOISE).to_owned(),
         })
@@ -208,7 +208,7 @@ impl<'c> Session<'c> {
     }
 
     /// Returns the frames so far.
-    pub(crate) fn take_frames(&mut self) -> Vec<Frame> {
+    pub(crate) fn take_frames(&mut self) -> Vec<SentFrame> {
         std::mem::take(&mut self.frames)
     }
 
@@ -245,7 +245,7 @@ impl<'c> Session<'c> {
             } else {
                 kept.to_owned()
             };
-            self.frames.push(Frame { from_server, text });
+            self.frames.push(SentFrame { from_server, text });
         }
     }
 
@@ -257,13 +257,13 @@ impl<'c> Session<'c> {
                 return Next::Silence;
             }
             match self.connection.next(left) {
-                Received::Silence => return Next::Silence,
-                Received::Ended(why) => return Next::Ended(why),
-                Received::Noise(text) => {
+                ReceivedText::Silence => return Next::Silence,
+                ReceivedText::Ended(why) => return Next::Ended(why),
+                ReceivedText::Noise(text) => {
                     let text = beginning(&text, LONGEST_NOISE).to_owned();
                     self.noise.get_or_insert(text);
                 }
-                Received::Frame(frame) => {
+                ReceivedText::Frame(frame) => {
                     self.log(true, &frame.to_string());
                     self.listed_anew |= frame["method"] == "notifications/tools/list_changed";
                     self.received += 1;
@@ -313,7 +313,7 @@ impl<'c> Session<'c> {
     }
 
     /// Returns the tools of the server; `None` if it does not list them.
-    pub fn tools(&mut self) -> Option<Vec<Tool>> {
+    pub fn tools(&mut self) -> Option<Vec<ServerTool>> {
         let mut tools = Vec::new();
         let mut params = json!({});
         for _ in 0..MOST_PAGES {
@@ -323,7 +323,7 @@ impl<'c> Session<'c> {
             };
             let result = response.get("result")?;
             for tool in result["tools"].as_array()?.iter().take(MOST_TOOLS) {
-                tools.push(Tool {
+                tools.push(ServerTool {
                     name: tool["name"].as_str()?.to_owned(),
                     is_read_only: tool["annotations"]["readOnlyHint"] == true,
                     schema: tool["inputSchema"].clone(),

@@ -111,7 +111,7 @@ mod at_a_terminal {
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::process::Command;
 
-    use mcp_elicit_testkit::pty::{self, Terminal};
+    use mcp_elicit_testkit::pty::{self, TestTerminal};
 
     use super::*;
 
@@ -148,7 +148,7 @@ mod at_a_terminal {
         ]);
         command.args(SERVER);
         command.cwd(folder.path());
-        let mut terminal = Terminal::start(command, 100, 40);
+        let mut terminal = TestTerminal::start(command, 100, 40);
 
         let mut stdin = OpenOptions::new().write(true).open(&to).unwrap();
         let mut answers = BufReader::new(File::open(&from).unwrap()).lines();
@@ -195,7 +195,7 @@ mod at_a_terminal {
         command.args(["--inbox", "off", "--state", "state", "--"]);
         command.args(SERVER);
         command.cwd(folder.path());
-        let mut terminal = Terminal::start(command, 100, 40);
+        let mut terminal = TestTerminal::start(command, 100, 40);
 
         let to = folder.path().join("to");
         let mut stdin = OpenOptions::new().write(true).open(to).unwrap();
@@ -250,7 +250,7 @@ mod at_a_terminal {
                 let mut command = pty::command("sh");
                 command.args(["-c", &gateway, PROGRAM]);
                 command.cwd(folder.path());
-                let mut terminal = Terminal::start(command, 100, 40);
+                let mut terminal = TestTerminal::start(command, 100, 40);
                 let to = folder.path().join("to");
                 let mut stdin = OpenOptions::new().write(true).open(to).unwrap();
                 let from = File::open(folder.path().join("from")).unwrap();

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use mcp_elicit_testkit::peers::Program;
+use mcp_elicit_testkit::peers::PeerProgram;
 use serde_json::Value;
 
 /// A short wait for the cells in which a server is given no answer: no test waits for a slow server with it.
 const SHORT: &str = "2s";
 
-fn me() -> Program {
-    Program::new(env!("CARGO_BIN_EXE_mcp-elicit"))
+fn me() -> PeerProgram {
+    PeerProgram::new(env!("CARGO_BIN_EXE_mcp-elicit"))
 }
 
 fn check(words: &[&str]) -> mcp_elicit_testkit::peers::Finished {

@@ -1,13 +1,15 @@
 //! The script of the GitHub action, with this program in place of the npm package.
 #![cfg(unix)]
 
-use mcp_elicit_testkit::peers::{Finished, Program};
+use mcp_elicit_testkit::peers::{Finished, PeerProgram};
 
 const ME: &str = env!("CARGO_BIN_EXE_mcp-elicit");
 
 fn action(inputs: &[(&str, &str)]) -> Finished {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../action/check.sh");
-    let mut step = Program::new("bash").with([script]).env("CHECK_PROGRAM", ME);
+    let mut step = PeerProgram::new("bash")
+        .with([script])
+        .env("CHECK_PROGRAM", ME);
     for (name, value) in inputs {
         step = step.env(name, *value);
     }

@@ -1,7 +1,7 @@
 //! `mcp-elicit check` finds what is wrong with a server: each mutant of one server, on the official SDK of TypeScript, is caught
 //! by exactly the cells that are about its fault.
 
-use mcp_elicit_testkit::peers::{self, Program};
+use mcp_elicit_testkit::peers::{self, PeerProgram};
 use serde_json::Value;
 
 /// Returns the failed cells with their codes, as `cell code`.
@@ -10,7 +10,7 @@ fn failures(mutant: &str, revision: &str) -> Option<Vec<String>> {
     let effects = folder.path().join("effects.log").display().to_string();
     std::fs::write(&effects, "").expect("a file is written");
     let server = peers::node_script("mutants.mjs")?.with([mutant, &effects]);
-    let ran = Program::new(env!("CARGO_BIN_EXE_mcp-elicit"))
+    let ran = PeerProgram::new(env!("CARGO_BIN_EXE_mcp-elicit"))
         .with([
             "check",
             "--tool",

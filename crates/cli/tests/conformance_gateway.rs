@@ -6,12 +6,12 @@ mod example;
 
 use std::collections::BTreeMap;
 
-use mcp_elicit_testkit::peers::{Program, conformance};
+use mcp_elicit_testkit::peers::{PeerProgram, conformance};
 
 use example::{conformance_server, listening};
 
 /// Runs every scenario of the suite on this revision. Returns each line of the summary, by the scenario's name.
-fn results(suite: &Program, url: &str, revision: &str) -> BTreeMap<String, String> {
+fn results(suite: &PeerProgram, url: &str, revision: &str) -> BTreeMap<String, String> {
     let folder = tempfile::tempdir().unwrap();
     let suite = suite
         .clone()
@@ -64,7 +64,7 @@ fn a_server_passes_behind_the_gateway_what_it_passes_alone() {
     };
     let (_server, alone) = listening(&conformance_server());
     let state = tempfile::tempdir().unwrap();
-    let gateway = Program::new(env!("CARGO_BIN_EXE_mcp-elicit"))
+    let gateway = PeerProgram::new(env!("CARGO_BIN_EXE_mcp-elicit"))
         .with(["gateway", "--upstream", &alone, "--inbox", "off"])
         .with(["--questions-per-minute", "off", "--state"])
         .with([state.path().to_str().unwrap()]);

@@ -3,11 +3,11 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-use mcp_elicit_testkit::peers::{Finished, Program};
+use mcp_elicit_testkit::peers::{Finished, PeerProgram};
 use serde_json::Value;
 
 fn demo(args: &[&str]) -> Finished {
-    let program = Program::new(env!("CARGO_BIN_EXE_mcp-elicit")).with(["demo", "--gateway"]);
+    let program = PeerProgram::new(env!("CARGO_BIN_EXE_mcp-elicit")).with(["demo", "--gateway"]);
     program.with(args.iter().copied()).run()
 }
 

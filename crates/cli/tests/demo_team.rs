@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use browser::{Browser, Page, client};
 #[cfg(unix)]
-use mcp_elicit_testkit::pty::{self, Terminal};
+use mcp_elicit_testkit::pty::{self, TestTerminal};
 
 /// The time that the demo may take for anything.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -118,7 +118,7 @@ const CTRL_C: &str = "\x03";
 async fn on_a_terminal_the_demo_stays_until_it_is_ended() {
     let mut command = pty::command(env!("CARGO_BIN_EXE_mcp-elicit"));
     command.args(["demo", "--team"]);
-    let mut terminal = Terminal::start(command, 120, 50);
+    let mut terminal = TestTerminal::start(command, 120, 50);
     let seen = terminal.wait_for("Sign in as Ada there");
     let (_, rest) = seen.split_once("Answer here: ").unwrap();
     let inbox = rest.split_whitespace().next().unwrap().to_owned();

@@ -5,7 +5,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 
-use mcp_elicit_testkit::peers::{self, Listening, Program, Running};
+use mcp_elicit_testkit::peers::{self, Listening, PeerProgram, RunningPeer};
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-elicit");
@@ -22,7 +22,7 @@ fn guarded() -> Option<Vec<Listening>> {
     ])
 }
 
-fn gateway(upstream: &str) -> (Running, String, tempfile::TempDir) {
+fn gateway(upstream: &str) -> (RunningPeer, String, tempfile::TempDir) {
     let state = tempfile::tempdir().unwrap();
     let (running, url) = gateway_over(&state, upstream, &[], |program| program);
     (running, url, state)
@@ -33,9 +33,9 @@ fn gateway_over(
     state: &tempfile::TempDir,
     upstream: &str,
     options: &[&str],
-    more: impl FnOnce(Program) -> Program,
-) -> (Running, String) {
-    let program = Program::new(PROGRAM)
+    more: impl FnOnce(PeerProgram) -> PeerProgram,
+) -> (RunningPeer, String) {
+    let program = PeerProgram::new(PROGRAM)
         .with(["gateway", "--listen", "127.0.0.1:0", "--inbox", "off"])
         .with(["--upstream", upstream, "--state"])
         .with([state.path().to_str().unwrap()])
@@ -109,7 +109,7 @@ fn an_http_client_hears_what_the_server_wants_and_brings_it() {
 }
 
 /// Starts a gateway whose clients have the credentials of the server in a header of their own.
-fn gateway_that_passes(upstream: &str, state: &tempfile::TempDir) -> (Running, String) {
+fn gateway_that_passes(upstream: &str, state: &tempfile::TempDir) -> (RunningPeer, String) {
     let file = state.path().join("gateway.toml");
     let folder = state.path().join("state");
     let text = format!(
@@ -117,7 +117,7 @@ fn gateway_that_passes(upstream: &str, state: &tempfile::TempDir) -> (Running, S
         folder.display()
     );
     std::fs::write(&file, text).unwrap();
-    let program = Program::new(PROGRAM).with(["gateway", "--config", file.to_str().unwrap()]);
+    let program = PeerProgram::new(PROGRAM).with(["gateway", "--config", file.to_str().unwrap()]);
     let mut running = program.start();
     let lines = BufReader::new(running.child.stderr.take().unwrap()).lines();
     let url = lines
@@ -193,7 +193,7 @@ fn where_callers_are_verified_neither_their_key_nor_the_servers_challenge_crosse
 /// A caller with a key may serve several users, whose credentials for the server it passes.
 #[test]
 fn users_of_one_caller_share_no_session_question_or_result() {
-    let mut server = Program::new(PROGRAM)
+    let mut server = PeerProgram::new(PROGRAM)
         .with(["demo-server", "--listen", "127.0.0.1:0"])
         .start();
     let lines = BufReader::new(server.child.stderr.take().unwrap()).lines();
@@ -220,7 +220,7 @@ fn users_of_one_caller_share_no_session_question_or_result() {
         String::from_utf8(run.stdout).unwrap().trim().to_owned()
     };
     let key = own(&["tokens", "make", "agent", "--scope", "call"]);
-    let program = Program::new(PROGRAM).with(["gateway", "--config", file.to_str().unwrap()]);
+    let program = PeerProgram::new(PROGRAM).with(["gateway", "--config", file.to_str().unwrap()]);
     let mut running = program.start();
     let lines = BufReader::new(running.child.stderr.take().unwrap()).lines();
     let at = lines
@@ -257,9 +257,9 @@ fn users_of_one_caller_share_no_session_question_or_result() {
 }
 
 /// Returns the response to a client on stdio from a gateway in front of this server.
-fn on_stdio(server: &Listening, more: impl FnOnce(Program) -> Program) -> Value {
+fn on_stdio(server: &Listening, more: impl FnOnce(PeerProgram) -> PeerProgram) -> Value {
     let state = tempfile::tempdir().unwrap();
-    let program = Program::new(PROGRAM)
+    let program = PeerProgram::new(PROGRAM)
         .with(["gateway", "--inbox", "off", "--upstream", server.url()])
         .with(["--state", state.path().to_str().unwrap()]);
     let mut running = more(program).start();
@@ -291,7 +291,7 @@ fn the_token_of_an_environment_variable_lets_in() {
         });
         assert!(told["result"]["serverInfo"].is_object(), "{told}");
 
-        let call = Program::new(PROGRAM)
+        let call = PeerProgram::new(PROGRAM)
             .with(["call", "echo", "text=hello", "--url", server.url()])
             .with(token);
         let let_in = call.clone().env("SESAME", "open-sesame").run();

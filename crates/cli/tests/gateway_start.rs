@@ -146,14 +146,14 @@ fn a_client_that_closes_at_once_is_no_error() {
 #[cfg(unix)]
 #[test]
 fn a_person_who_starts_it_by_hand_is_told_what_it_waits_for() {
-    use mcp_elicit_testkit::pty::{self, Terminal};
+    use mcp_elicit_testkit::pty::{self, TestTerminal};
 
     let state = tempfile::tempdir().expect("a folder");
     let mut command = pty::command(ME);
     command.args(["gateway", "--inbox", "off", "--state"]);
     command.arg(state.path());
     command.args(["--", ME, "demo-server"]);
-    let mut terminal = Terminal::start(command, 100, 30);
+    let mut terminal = TestTerminal::start(command, 100, 30);
     let seen = terminal.wait_for("to end it");
     assert!(
         seen.contains("waiting for an MCP client on stdin"),
@@ -167,7 +167,7 @@ fn a_person_who_starts_it_by_hand_is_told_what_it_waits_for() {
     command.args(["gateway", "--inbox", "off", "--state"]);
     command.arg(state.path());
     command.args(["--", ME, "demo-server"]);
-    let mut terminal = Terminal::start(command, 100, 30);
+    let mut terminal = TestTerminal::start(command, 100, 30);
     terminal.wait_for("to end it");
     terminal.press("\x03");
     let seen = terminal.wait_for("stopped");

@@ -3,7 +3,7 @@
 
 use std::io::Write as _;
 
-use mcp_elicit_testkit::peers::{self, Finished, Listening, Program};
+use mcp_elicit_testkit::peers::{self, Finished, Listening, PeerProgram};
 use serde_json::{Value, json};
 
 const PUSHED: &str = "2025-11-25";
@@ -20,14 +20,15 @@ const CONTACT: [&str; 6] = [
 
 /// A server to call, over stdio or at its URL.
 enum Server {
-    Stdio(Program),
+    Stdio(PeerProgram),
     Http(Listening),
 }
 
 impl Server {
     /// Runs `mcp-elicit call TOOL ARGS... --json` against it.
     fn call(&self, tool: &str, args: &[&str]) -> Called {
-        let call = Program::new(env!("CARGO_BIN_EXE_mcp-elicit")).with(["call", tool, "--json"]);
+        let call =
+            PeerProgram::new(env!("CARGO_BIN_EXE_mcp-elicit")).with(["call", tool, "--json"]);
         let call = call.with(args.iter().copied());
         Called(match self {
             Self::Stdio(program) => call.with(["--"]).with(program.argv().iter().cloned()).run(),
@@ -200,11 +201,11 @@ fn every_shape(server: &Server, protocol: &str) {
     assert!(nothing.event("asked").is_none());
 }
 
-fn stdio(program: Option<&Program>) -> Option<Server> {
+fn stdio(program: Option<&PeerProgram>) -> Option<Server> {
     program.cloned().map(Server::Stdio)
 }
 
-fn http(program: Option<&Program>) -> Option<Server> {
+fn http(program: Option<&PeerProgram>) -> Option<Server> {
     program.map(|program| Server::Http(program.listen()))
 }
 

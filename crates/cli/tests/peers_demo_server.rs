@@ -1,7 +1,7 @@
 //! Real clients on other SDKs call `mcp-elicit demo-server`: on stdio and Streamable HTTP, on both eras, with accept,
 //! decline, cancel and an answer that the form rejects.
 
-use mcp_elicit_testkit::peers::{self, Listening, Program};
+use mcp_elicit_testkit::peers::{self, Listening, PeerProgram};
 use serde_json::{Value, json};
 
 const PUSHED: &str = "2025-11-25";
@@ -21,7 +21,7 @@ impl Demo {
     }
 
     /// Returns the report of this scripted client about one call.
-    fn called_by(&self, client: &Program, script: &[&str]) -> Value {
+    fn called_by(&self, client: &PeerProgram, script: &[&str]) -> Value {
         let client = client.clone().with(script.iter().copied());
         let client = match self {
             Self::Stdio => client
@@ -33,8 +33,8 @@ impl Demo {
     }
 }
 
-fn binary() -> Program {
-    Program::new(env!("CARGO_BIN_EXE_mcp-elicit"))
+fn binary() -> PeerProgram {
+    PeerProgram::new(env!("CARGO_BIN_EXE_mcp-elicit"))
 }
 
 fn text(told: &Value) -> &str {
@@ -44,7 +44,7 @@ fn text(told: &Value) -> &str {
 }
 
 /// Gives every answer to `deploy`, with this client on this revision.
-fn every_answer(demo: &Demo, client: &Program, revision: &str, spoken: &str) {
+fn every_answer(demo: &Demo, client: &PeerProgram, revision: &str, spoken: &str) {
     let play = |script: &[&str]| {
         let mut all = vec!["--revision", revision];
         all.extend(script);
@@ -97,7 +97,7 @@ fn every_answer(demo: &Demo, client: &Program, revision: &str, spoken: &str) {
 }
 
 /// The questions of the demo server that are not a single form.
-fn every_shape(demo: &Demo, client: &Program) {
+fn every_shape(demo: &Demo, client: &PeerProgram) {
     let production =
         r#"[{"action":"accept","content":{"environment":"production"}},{"action":"decline"}]"#;
     let production = demo.called_by(client, &["--tool", "deploy", "--answers", production]);

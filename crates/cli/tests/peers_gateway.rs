@@ -6,7 +6,7 @@ mod gateway_chain;
 
 use gateway_chain::{Client, Gateway, PROGRAM, Told, contact, on_stdio, seat};
 use mcp_elicit_testkit::peers::mcpdo::{InspectorEra, Mcpdo};
-use mcp_elicit_testkit::peers::{self, Program};
+use mcp_elicit_testkit::peers::{self, PeerProgram};
 use serde_json::{Value, json};
 
 /// Returns every client that can run here, by name.
@@ -46,7 +46,7 @@ fn ours() -> impl Iterator<Item = (String, Client)> {
         .map(|protocol| (format!("rmcp {protocol}"), Client::Ours { protocol }))
 }
 
-fn script_of(name: &str) -> Option<Program> {
+fn script_of(name: &str) -> Option<PeerProgram> {
     if name.contains("_client.py") {
         peers::python_script(name)
     } else {
@@ -55,7 +55,7 @@ fn script_of(name: &str) -> Option<Program> {
 }
 
 /// Returns TypeScript 2 as a server that speaks only the rounds era.
-fn rounds_only() -> Option<Program> {
+fn rounds_only() -> Option<PeerProgram> {
     Some(peers::node_script("ts2-server.mjs")?.with(["--rounds-only"]))
 }
 
@@ -69,7 +69,7 @@ fn is(told: &Told, asked: usize, text: &Value, place: &str) {
 }
 
 /// Runs every client before one server over HTTP: with the capability the client is asked, without it the inbox.
-fn every_client(server: &Program, clients: impl IntoIterator<Item = (String, Client)>) {
+fn every_client(server: &PeerProgram, clients: impl IntoIterator<Item = (String, Client)>) {
     let server = server.listen();
     let upstream = ["--upstream".to_owned(), server.url().to_owned()];
     let gateway = Gateway::listen(&upstream);
@@ -96,7 +96,7 @@ fn every_client(server: &Program, clients: impl IntoIterator<Item = (String, Cli
 }
 
 /// Asks in every way, with clients of both eras that can and cannot be asked.
-fn every_shape(server: &Program) {
+fn every_shape(server: &PeerProgram) {
     let server = server.listen();
     let upstream = ["--upstream".to_owned(), server.url().to_owned()];
     let gateway = Gateway::listen(&upstream);
@@ -176,14 +176,14 @@ fn fastmcp_server() {
 }
 
 /// The command line of a server behind the gateway.
-fn command(program: &Program) -> Vec<String> {
+fn command(program: &PeerProgram) -> Vec<String> {
     let mut command = vec!["--".to_owned()];
     command.extend(program.argv().iter().cloned());
     command
 }
 
 /// A client starts the gateway, which starts the server: all processes communicate through pipes.
-fn over_pipes(server: &Program, clients: impl IntoIterator<Item = (String, Client)>) {
+fn over_pipes(server: &PeerProgram, clients: impl IntoIterator<Item = (String, Client)>) {
     for (name, client) in clients {
         let (target, person) = on_stdio(&command(server));
         let told = client.play(&target, "contact", &[contact()]);
@@ -344,7 +344,7 @@ fn langchain_interrupts() {
 
 #[test]
 fn rmcp_server() {
-    let server = Program::new(PROGRAM).with(["demo-server"]);
+    let server = PeerProgram::new(PROGRAM).with(["demo-server"]);
     let gateway = Gateway::listen(&command(&server));
     let answer = json!({"action": "accept", "content": {"environment": "staging"}});
     for (name, client) in clients() {

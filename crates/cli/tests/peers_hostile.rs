@@ -1,12 +1,12 @@
 //! Inspector's `mcpdo` sends any answer without checking the form: `mcp-elicit demo-server` must reject it.
 
 use mcp_elicit_testkit::peers::mcpdo::{InspectorEra, Mcpdo};
-use mcp_elicit_testkit::peers::{self, Listening, Program};
+use mcp_elicit_testkit::peers::{self, Listening, PeerProgram};
 use serde_json::Value;
 
 fn demo() -> Listening {
     let port = peers::free_port();
-    let program = Program::new(env!("CARGO_BIN_EXE_mcp-elicit"));
+    let program = PeerProgram::new(env!("CARGO_BIN_EXE_mcp-elicit"));
     let program = program.with(["demo-server", "--http", &format!("127.0.0.1:{port}")]);
     program.listen_on(port, format!("http://127.0.0.1:{port}/mcp"))
 }

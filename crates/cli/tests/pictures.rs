@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use mcp_elicit_testkit::chromium::{Chromium, Setup};
-use mcp_elicit_testkit::pty::{self, Color, Screen, Terminal};
+use mcp_elicit_testkit::pty::{self, Color, Screen, TestTerminal};
 use serde_json::json;
 
 const ME: &str = env!("CARGO_BIN_EXE_mcp-elicit");
@@ -107,7 +107,7 @@ async fn the_terminal_of_the_readme() {
     command.args(["call", "deploy", "--", "mcp-elicit", "demo-server"]);
     command.env("PATH", path.path());
     command.env("MCP_ELICIT_STATE", "/dev/null/state");
-    let mut terminal = Terminal::start(command, 80, 22);
+    let mut terminal = TestTerminal::start(command, 80, 22);
     terminal.wait_for("Which environment should I deploy to?");
     terminal.press_for(DOWN, "production");
     let html = terminal.look(html);

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use mcp_elicit_testkit::peers::{self, Program};
+use mcp_elicit_testkit::peers::{self, PeerProgram};
 
 /// Runs the quick part with these options more.
 fn quick(more: &[&str]) {
@@ -19,7 +19,7 @@ fn quick(more: &[&str]) {
     let mcp2 = python.ancestors().nth(2).unwrap_or(Path::new("/"));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let run = root.join("tests/real-programs/run.py");
-    let done = Program::new("python3")
+    let done = PeerProgram::new("python3")
         .with([run.display().to_string(), "--quick".to_owned()])
         .with(["--program", env!("CARGO_BIN_EXE_mcp-elicit")])
         .with([

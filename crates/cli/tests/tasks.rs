@@ -4,14 +4,14 @@
 
 mod example;
 
-use mcp_elicit_testkit::peers::Program;
+use mcp_elicit_testkit::peers::PeerProgram;
 use serde_json::{Value, json};
 
 use example::{conformance_server, listening};
 
 /// Returns the events of one call without the first, which names the connection.
 fn call(url: &str, tool: &str, answer: &[&str]) -> Vec<Value> {
-    let done = Program::new(env!("CARGO_BIN_EXE_mcp-elicit"))
+    let done = PeerProgram::new(env!("CARGO_BIN_EXE_mcp-elicit"))
         .with([
             "call",
             tool,

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use mcp_elicit_testkit::pty::{self, Terminal};
+use mcp_elicit_testkit::pty::{self, TestTerminal};
 
 const ME: &str = env!("CARGO_BIN_EXE_mcp-elicit");
 const ENTER: &str = "\r";
@@ -11,27 +11,27 @@ const DOWN: &str = "\x1b[B";
 const CTRL_O: &str = "\x0f";
 const CTRL_R: &str = "\x12";
 
-fn call(args: &[&str]) -> Terminal {
+fn call(args: &[&str]) -> TestTerminal {
     // No browser can be found from here.
     call_with_path("/nonexistent", args)
 }
 
-fn call_with_path(path: &str, args: &[&str]) -> Terminal {
+fn call_with_path(path: &str, args: &[&str]) -> TestTerminal {
     let mut command = pty::command(ME);
     command.arg("call");
     command.args(args);
     command.env("PATH", path);
     // A person's decision in a test must not be saved for this user.
     command.env("MCP_ELICIT_STATE", "/dev/null/state");
-    Terminal::start(command, 90, 30)
+    TestTerminal::start(command, 90, 30)
 }
 
-fn deploy(revision: &str) -> Terminal {
+fn deploy(revision: &str) -> TestTerminal {
     call(&["deploy", "--protocol", revision, "--", ME, "demo-server"])
 }
 
 /// Starts a call to a server on 2025-11-25 that sends these lines once its tool is called.
-fn scripted(then: &str) -> Terminal {
+fn scripted(then: &str) -> TestTerminal {
     call(&["go", "--", "/bin/sh", "-c", &script(then)])
 }
 
@@ -213,7 +213,7 @@ fn a_secret_that_a_person_gives_anyway_is_not_on_the_screen() {
 }
 
 /// Returns the terminal's content, after checking that it has no full-screen output.
-fn only_lines(terminal: &Terminal) -> String {
+fn only_lines(terminal: &TestTerminal) -> String {
     assert!(!terminal.look(|screen| screen.alternate_screen() || screen.bracketed_paste()));
     terminal.seen()
 }
@@ -314,7 +314,7 @@ fn plain_takes_one_line_of_a_paste_at_a_terminal_without_line_editing() {
     command.args(["go", "--plain", "--", "/bin/sh", "-c", &script(DELETE)]);
     command.env("PATH", "/bin:/usr/bin");
     command.env("MCP_ELICIT_STATE", "/dev/null/state");
-    let mut terminal = Terminal::start(command, 90, 30);
+    let mut terminal = TestTerminal::start(command, 90, 30);
     terminal.wait_for(":decline to say no");
     let seen = terminal.type_line("y\nyes\nyes\n", "Send this?");
     assert!(!seen.contains("answered"), "{seen}");
@@ -412,7 +412,7 @@ fn a_locale_without_utf_8_gets_nothing_but_ascii() {
         command.env("PATH", "/nonexistent:/bin:/usr/bin");
         command.env("MCP_ELICIT_STATE", "/dev/null/state");
         command.env("LC_ALL", "C");
-        let mut terminal = Terminal::start(command, 100, 40);
+        let mut terminal = TestTerminal::start(command, 100, 40);
         let ascii = |seen: &str| assert!(seen.is_ascii(), "{options:?}: {seen}");
         if options.contains(&"--plain") {
             ascii(&terminal.wait_for("Stra<U+00DF>e [<U+65E5><U+672C>]:"));
@@ -443,7 +443,7 @@ fn a_gateway_at_a_terminal_warns_in_words_without_a_module() {
     command.args(["gateway", "--inbox", "127.0.0.1:0", "--state"]);
     command.arg(&state);
     command.args(["--", ME, "demo-server"]);
-    let mut terminal = Terminal::start(command, 200, 30);
+    let mut terminal = TestTerminal::start(command, 200, 30);
     let seen = terminal.wait_for("it is its owner's only now");
     assert!(
         seen.contains("warning: the state folder was open to other users"),

@@ -6,7 +6,7 @@
 #[path = "../examples/conformance_client/client.rs"]
 mod client;
 
-use mcp_elicit_testkit::peers::conformance::{self, Verdict};
+use mcp_elicit_testkit::peers::conformance::{self, ScenarioVerdict};
 
 /// The client that the suite starts: this test program again. The suite adds its URL.
 #[test]
@@ -26,7 +26,7 @@ fn plays(scenarios: &[(&str, &[&str])]) {
 }
 
 /// A function that runs one scenario of the suite, by command, name and revision.
-type Run = fn(&str, &str, &str) -> Option<Verdict>;
+type Run = fn(&str, &str, &str) -> Option<ScenarioVerdict>;
 
 fn plays_as(run: Run, scenarios: &[(&str, &[&str])]) {
     let program = std::env::current_exe().expect("a test program");

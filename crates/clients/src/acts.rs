@@ -9,7 +9,7 @@ use mcp_elicit_core::form::Form;
 /// An answer of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Act {
+pub enum ProgramAct {
     /// It accepts, with the content `{}` for a form.
     AcceptEmpty,
     /// It declines.
@@ -24,7 +24,7 @@ pub enum Act {
     InternalError,
 }
 
-impl Act {
+impl ProgramAct {
     /// Returns the word in files.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -41,29 +41,29 @@ impl Act {
 /// The answers of a client to the questions that it does not show to a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Acts {
+pub struct ProgramActs {
     /// To every form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub form: Option<Act>,
+    pub form: Option<ProgramAct>,
     /// To a form without fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub empty_form: Option<Act>,
+    pub empty_form: Option<ProgramAct>,
     /// To a form with a kind of field that it does not show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub other_kinds: Option<Act>,
+    pub other_kinds: Option<ProgramAct>,
     /// To every link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub url: Option<Act>,
+    pub url: Option<ProgramAct>,
 }
 
-impl Acts {
+impl ProgramActs {
     /// Returns the answer to a form, or to a link (`None`). Returns `None` if a person decides. A client that does not
     /// show the mode answers with an error, if nothing else was seen: it has no such method, or not this mode of it
     /// (-32602, elicitation, "Error Handling").
-    pub fn to(&self, form: Option<&Form>, profile: &Profile) -> Option<Act> {
+    pub fn to(&self, form: Option<&Form>, profile: &Profile) -> Option<ProgramAct> {
         let Some(form) = form else {
             let shows_none = profile.url == Shows::No;
-            return self.url.or(shows_none.then_some(Act::InvalidParams));
+            return self.url.or(shows_none.then_some(ProgramAct::InvalidParams));
         };
         let kinds = form.kinds();
         let of_kind = if kinds.is_empty() {
@@ -76,7 +76,7 @@ impl Acts {
         let shows_none = profile.form == Shows::No;
         of_kind
             .or(self.form)
-            .or(shows_none.then_some(Act::NoMethod))
+            .or(shows_none.then_some(ProgramAct::NoMethod))
     }
 
     /// Applies a later entry.

@@ -9,20 +9,20 @@ use mcp_elicit_core::form::FieldKinds;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::acts::Acts;
-use crate::matching::{Condition, Match, Seen};
+use crate::acts::ProgramActs;
+use crate::matching::{EntryMatch, MatchCondition, ObservedClient};
 use crate::profile::{Apps, Dialog, EmptyForm, Profile, Shows, Titles, View};
 
 /// The origin of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum EntrySource {
     /// It came with the program.
     BuiltIn,
     /// It is in this file of the operator.
     File(PathBuf),
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for EntrySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built in"),
@@ -81,7 +81,7 @@ pub struct Played {
 
 /// The keys that an entry sets.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Keys {
+pub(crate) struct EntryKeys {
     pub(crate) form: Option<Shows>,
     pub(crate) url: Option<Shows>,
     pub(crate) dialog: Option<Dialog>,
@@ -108,21 +108,21 @@ pub(crate) enum Doubt {
 
 /// One entry of a file.
 #[derive(Clone, Debug)]
-pub struct Entry {
-    pub(crate) source: Source,
+pub struct ProfileEntry {
+    pub(crate) source: EntrySource,
     /// The line on which it begins, from 1.
     pub(crate) line: usize,
     pub(crate) id: Option<String>,
-    pub(crate) matches: Match,
-    pub(crate) keys: Keys,
+    pub(crate) matches: EntryMatch,
+    pub(crate) keys: EntryKeys,
     pub(crate) plays: Option<Played>,
-    pub(crate) acts: Acts,
+    pub(crate) acts: ProgramActs,
     pub(crate) evidence: Vec<Evidence>,
 }
 
-impl Entry {
+impl ProfileEntry {
     /// Returns the origin of the entry.
-    pub fn source(&self) -> &Source {
+    pub fn source(&self) -> &EntrySource {
         &self.source
     }
 
@@ -142,7 +142,7 @@ impl Entry {
     }
 
     /// Returns its conditions, with whether each holds for a client.
-    pub fn conditions(&self, seen: &Seen<'_>) -> Vec<Condition> {
+    pub fn conditions(&self, seen: &ObservedClient<'_>) -> Vec<MatchCondition> {
         self.matches.conditions(seen)
     }
 

@@ -23,9 +23,9 @@ mod profile;
 mod profiles;
 mod read;
 
-pub use acts::{Act, Acts};
-pub use entry::{Entry, Evidence, How, Played, Source};
-pub use matching::{Condition, Environment, Seen};
-pub use profile::{Apps, Dialog, EmptyForm, Known, Messages, Profile, Shows, Titles, View};
+pub use acts::{ProgramAct, ProgramActs};
+pub use entry::{EntrySource, Evidence, How, Played, ProfileEntry};
+pub use matching::{EnvironmentVariables, MatchCondition, ObservedClient};
+pub use profile::{Apps, Dialog, EmptyForm, MessageEffect, PassedOn, Profile, Shows, Titles, View};
 pub use profiles::{Profiles, Recognized};
 pub use read::{ProfileError, duration};

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// An environment: the value of each variable.
-pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub type EnvironmentVariables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The part of a client by which it is recognized.
 #[derive(Clone, Copy)]
-pub struct Seen<'a> {
+pub struct ObservedClient<'a> {
     /// The name in `clientInfo`.
     pub name: &'a str,
     /// The version in `clientInfo`.
@@ -24,12 +24,12 @@ pub struct Seen<'a> {
     pub declares_apps: bool,
     /// Returns a variable of the environment that the client gave its child; `None` if it is not a parent of this
     /// program.
-    pub env: Option<Environment<'a>>,
+    pub env: Option<EnvironmentVariables<'a>>,
     /// `_meta` of the call, JSON.
     pub call_meta: Option<&'a str>,
 }
 
-impl fmt::Debug for Seen<'_> {
+impl fmt::Debug for ObservedClient<'_> {
     /// Leaves out the environment and the call, which may contain values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Seen")
@@ -42,7 +42,7 @@ impl fmt::Debug for Seen<'_> {
 /// The conditions of one entry.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Match {
+pub(crate) struct EntryMatch {
     /// The name in `clientInfo`; `*` stands for any text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
@@ -81,18 +81,18 @@ pub(crate) enum Declared {
 
 /// A condition that holds, or does not, for a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Condition {
+pub struct MatchCondition {
     /// The condition, in words.
     pub says: String,
     /// `true` if it holds.
     pub holds: bool,
 }
 
-impl Match {
+impl EntryMatch {
     /// Returns each condition, with whether it holds.
-    pub(crate) fn conditions(&self, seen: &Seen<'_>) -> Vec<Condition> {
+    pub(crate) fn conditions(&self, seen: &ObservedClient<'_>) -> Vec<MatchCondition> {
         let mut all = Vec::new();
-        let mut add = |says: String, holds: bool| all.push(Condition { says, holds });
+        let mut add = |says: String, holds: bool| all.push(MatchCondition { says, holds });
         if let Some(name) = &self.name {
             add(format!("name {name}"), is_like(name, seen.name));
         }
@@ -133,7 +133,7 @@ impl Match {
     }
 
     /// Returns `true` if every condition holds.
-    pub(crate) fn holds(&self, seen: &Seen<'_>) -> bool {
+    pub(crate) fn holds(&self, seen: &ObservedClient<'_>) -> bool {
         // The name decides about most entries, so it is compared first.
         self.name
             .as_ref()
@@ -189,10 +189,10 @@ pub(crate) fn is_like(pattern: &str, text: &str) -> bool {
 }
 
 /// A range of versions: all comparisons must hold.
-pub(crate) struct Range(Vec<(Comparison, String)>);
+pub(crate) struct Range(Vec<(VersionComparison, String)>);
 
 #[derive(Clone, Copy)]
-enum Comparison {
+enum VersionComparison {
     Least,
     Above,
     Most,
@@ -207,12 +207,12 @@ impl Range {
         let comparison = |part: &str| {
             let part = part.trim();
             let operators = [
-                (">=", Comparison::Least),
-                ("<=", Comparison::Most),
-                (">", Comparison::Above),
-                ("<", Comparison::Below),
-                ("=", Comparison::Begins),
-                ("", Comparison::Begins),
+                (">=", VersionComparison::Least),
+                ("<=", VersionComparison::Most),
+                (">", VersionComparison::Above),
+                ("<", VersionComparison::Below),
+                ("=", VersionComparison::Begins),
+                ("", VersionComparison::Begins),
             ];
             let found = operators
                 .into_iter()
@@ -237,11 +237,11 @@ impl Range {
         self.0.iter().all(|(how, bound)| {
             let bound = numbers_of(bound);
             match how {
-                Comparison::Begins => numbers.starts_with(&bound),
-                Comparison::Least => compared(&numbers, &bound) != Ordering::Less,
-                Comparison::Above => compared(&numbers, &bound) == Ordering::Greater,
-                Comparison::Most => compared(&numbers, &bound) != Ordering::Greater,
-                Comparison::Below => compared(&numbers, &bound) == Ordering::Less,
+                VersionComparison::Begins => numbers.starts_with(&bound),
+                VersionComparison::Least => compared(&numbers, &bound) != Ordering::Less,
+                VersionComparison::Above => compared(&numbers, &bound) == Ordering::Greater,
+                VersionComparison::Most => compared(&numbers, &bound) != Ordering::Greater,
+                VersionComparison::Below => compared(&numbers, &bound) == Ordering::Less,
             }
         })
     }

@@ -66,7 +66,7 @@ pub enum Apps {
 /// A part of a message that a client passes on to a view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Known {
+pub enum PassedOn {
     /// It arrives.
     Kept,
     /// It does not arrive.
@@ -79,7 +79,7 @@ pub enum Known {
 /// The effect of a view's message or context at a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Messages {
+pub enum MessageEffect {
     /// It reaches the model.
     Works,
     /// It is written into the input, and the person has to send it.
@@ -97,22 +97,22 @@ pub enum Messages {
 pub struct View {
     /// The hiding of tools for views from the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub visibility: Option<Known>,
+    pub visibility: Option<PassedOn>,
     /// The result's `_meta`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Known>,
+    pub meta: Option<PassedOn>,
     /// The result's `structuredContent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub structured: Option<Known>,
+    pub structured: Option<PassedOn>,
     /// The notifications to the view.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub notices: Option<Known>,
+    pub notices: Option<PassedOn>,
     /// A message of the view to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<Messages>,
+    pub message: Option<MessageEffect>,
     /// The context that the view gives the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub context: Option<Messages>,
+    pub context: Option<MessageEffect>,
     /// `true` if its sandbox lets a form be submitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forms: Option<bool>,

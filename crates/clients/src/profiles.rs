@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use crate::acts::Acts;
-use crate::entry::{Entry, Played, Source};
-use crate::matching::Seen;
+use crate::acts::ProgramActs;
+use crate::entry::{EntrySource, Played, ProfileEntry};
+use crate::matching::ObservedClient;
 use crate::profile::Profile;
 use crate::read::{self, ProfileError};
 
 /// The entries that come with the program.
 const BUILT_IN: &str = include_str!("../profiles.toml");
 
-static BUILT_IN_ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-    let read = read::file(BUILT_IN, &Source::BuiltIn);
+static BUILT_IN_ENTRIES: LazyLock<Vec<ProfileEntry>> = LazyLock::new(|| {
+    let read = read::file(BUILT_IN, &EntrySource::BuiltIn);
     debug_assert!(read.is_ok(), "{read:?}");
     read.unwrap_or_default()
 });
@@ -22,7 +22,7 @@ static BUILT_IN_ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
 /// The entries that apply, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profiles {
-    entries: Vec<Entry>,
+    entries: Vec<ProfileEntry>,
     doubt: Option<Duration>,
 }
 
@@ -32,10 +32,10 @@ pub struct Recognized<'a> {
     /// The profile.
     pub profile: Profile,
     /// The entries that match, in order.
-    pub entries: Vec<&'a Entry>,
+    pub entries: Vec<&'a ProfileEntry>,
 }
 
-impl PartialEq for Entry {
+impl PartialEq for ProfileEntry {
     /// Compares the place and the keys.
     fn eq(&self, other: &Self) -> bool {
         (&self.source, self.line, &self.matches, &self.keys)
@@ -59,7 +59,7 @@ impl Profiles {
     /// # Errors
     /// The first mistake, with its position.
     pub fn add_file(&mut self, path: &Path, text: &str) -> Result<(), ProfileError> {
-        let source = Source::File(PathBuf::from(path));
+        let source = EntrySource::File(PathBuf::from(path));
         self.entries.extend(read::file(text, &source)?);
         Ok(())
     }
@@ -79,12 +79,12 @@ impl Profiles {
     }
 
     /// Returns all entries, in order.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[ProfileEntry] {
         &self.entries
     }
 
     /// Returns the profile of a client.
-    pub fn profile(&self, seen: &Seen<'_>) -> Profile {
+    pub fn profile(&self, seen: &ObservedClient<'_>) -> Profile {
         let mut profile = Profile {
             doubt: self.doubt,
             ..Profile::default()
@@ -100,7 +100,7 @@ impl Profiles {
     }
 
     /// Returns the profile of a client, with the entries that it comes from.
-    pub fn recognize(&self, seen: &Seen<'_>) -> Recognized<'_> {
+    pub fn recognize(&self, seen: &ObservedClient<'_>) -> Recognized<'_> {
         let matching = self
             .entries
             .iter()
@@ -112,11 +112,11 @@ impl Profiles {
     }
 
     /// Returns the client of this short name as it describes itself, its profile, and its answers.
-    pub fn played(&self, id: &str) -> Option<(Played, Profile, Acts)> {
+    pub fn played(&self, id: &str) -> Option<(Played, Profile, ProgramActs)> {
         let mut found = None;
         for entry in self.entries.iter().filter(|entry| entry.id() == Some(id)) {
             let (plays, profile, acts) =
-                found.get_or_insert_with(|| (None, Profile::default(), Acts::default()));
+                found.get_or_insert_with(|| (None, Profile::default(), ProgramActs::default()));
             *plays = entry.plays.clone().or_else(|| plays.take());
             entry.apply(profile);
             acts.apply(entry.acts);

@@ -10,9 +10,9 @@ use serde::de::IgnoredAny;
 use toml::Spanned;
 use toml::value::Datetime;
 
-use crate::acts::Acts;
-use crate::entry::{Doubt, Entry, Evidence, How, Keys, Played, Source};
-use crate::matching::{Match, Range as Versions};
+use crate::acts::ProgramActs;
+use crate::entry::{Doubt, EntryKeys, EntrySource, Evidence, How, Played, ProfileEntry};
+use crate::matching::{EntryMatch, Range as Versions};
 use crate::profile::{Apps, Dialog, EmptyForm, Shows, Titles, View};
 
 /// The longest duration in a profile.
@@ -46,7 +46,7 @@ impl ProfileError {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct EntriesFile {
     #[serde(default)]
     client: Vec<Spanned<FileEntry>>,
     /// The spelling of a gateway's file.
@@ -56,7 +56,7 @@ struct File {
 
 /// The entries in a gateway's file, beside which other tables may be.
 #[derive(Deserialize)]
-struct Tables {
+struct OtherTables {
     #[serde(default)]
     clients: Vec<Spanned<FileEntry>>,
     /// The spelling of a file of profiles.
@@ -70,7 +70,7 @@ struct FileEntry {
     #[serde(default)]
     id: Option<String>,
     #[serde(rename = "match")]
-    matches: Spanned<Match>,
+    matches: Spanned<EntryMatch>,
     #[serde(default)]
     form: Option<Shows>,
     #[serde(default)]
@@ -100,7 +100,7 @@ struct FileEntry {
     #[serde(default)]
     plays: Option<Played>,
     #[serde(default)]
-    acts: Acts,
+    acts: ProgramActs,
     #[serde(default)]
     evidence: Vec<Spanned<FileEvidence>>,
 }
@@ -118,11 +118,11 @@ struct FileEvidence {
 }
 
 /// A mistake at a place of the text.
-type Misplaced = (Range<usize>, String);
+type MisplacedError = (Range<usize>, String);
 
 /// Reads a file of profiles, whose entries are `[[client]]`.
-pub(crate) fn file(text: &str, source: &Source) -> Result<Vec<Entry>, ProfileError> {
-    let file: File = toml::from_str(text).map_err(|error| of_toml(text, &error))?;
+pub(crate) fn file(text: &str, source: &EntrySource) -> Result<Vec<ProfileEntry>, ProfileError> {
+    let file: EntriesFile = toml::from_str(text).map_err(|error| of_toml(text, &error))?;
     if let Some(other) = file.clients {
         let why = "a file of profiles has `[[client]]`: did you mean that? `[[clients]]` is for a gateway's file";
         return Err(error_at(text, other.span().start, why.to_owned()));
@@ -131,20 +131,20 @@ pub(crate) fn file(text: &str, source: &Source) -> Result<Vec<Entry>, ProfileErr
 }
 
 /// Reads the entries `[[clients]]` of a gateway's file.
-pub(crate) fn tables(text: &str, path: &Path) -> Result<Vec<Entry>, ProfileError> {
-    let file: Tables = toml::from_str(text).map_err(|error| of_toml(text, &error))?;
+pub(crate) fn tables(text: &str, path: &Path) -> Result<Vec<ProfileEntry>, ProfileError> {
+    let file: OtherTables = toml::from_str(text).map_err(|error| of_toml(text, &error))?;
     if let Some(other) = file.client {
         let why = "a gateway's file has `[[clients]]`: did you mean that? `[[client]]` is for a file of profiles";
         return Err(error_at(text, other.span().start, why.to_owned()));
     }
-    entries(text, file.clients, &Source::File(path.to_owned()))
+    entries(text, file.clients, &EntrySource::File(path.to_owned()))
 }
 
 fn entries(
     text: &str,
     all: Vec<Spanned<FileEntry>>,
-    source: &Source,
-) -> Result<Vec<Entry>, ProfileError> {
+    source: &EntrySource,
+) -> Result<Vec<ProfileEntry>, ProfileError> {
     let read = |entry: Spanned<FileEntry>| {
         let span = entry.span();
         let (line, _) = position(text, span.start);
@@ -157,10 +157,15 @@ fn entries(
 }
 
 impl FileEntry {
-    fn read(self, span: Range<usize>, source: Source, line: usize) -> Result<Entry, Misplaced> {
+    fn read(
+        self,
+        span: Range<usize>,
+        source: EntrySource,
+        line: usize,
+    ) -> Result<ProfileEntry, MisplacedError> {
         let at = self.matches.span();
         let matches = self.matches.into_inner();
-        if matches == Match::default() {
+        if matches == EntryMatch::default() {
             let why = "`match` needs a condition, such as name = \"my-client\"";
             return Err((at, why.to_owned()));
         }
@@ -183,12 +188,12 @@ impl FileEntry {
             _ => read_duration(&text).map(Doubt::Within),
         });
         let evidence = self.evidence.into_iter().map(read_evidence);
-        Ok(Entry {
+        Ok(ProfileEntry {
             source,
             line,
             id: self.id,
             matches,
-            keys: Keys {
+            keys: EntryKeys {
                 form: self.form,
                 url: self.url,
                 dialog: self.dialog,
@@ -210,7 +215,7 @@ impl FileEntry {
     }
 }
 
-fn read_kinds(words: Vec<Spanned<String>>) -> Result<FieldKinds, Misplaced> {
+fn read_kinds(words: Vec<Spanned<String>>) -> Result<FieldKinds, MisplacedError> {
     let kind = |word: Spanned<String>| {
         FieldKind::named(word.get_ref()).ok_or_else(|| {
             let known: Vec<_> = FieldKind::ALL.iter().map(|kind| kind.as_str()).collect();
@@ -225,7 +230,7 @@ fn read_kinds(words: Vec<Spanned<String>>) -> Result<FieldKinds, Misplaced> {
     words.into_iter().map(kind).collect()
 }
 
-fn read_duration(text: &Spanned<String>) -> Result<Duration, Misplaced> {
+fn read_duration(text: &Spanned<String>) -> Result<Duration, MisplacedError> {
     duration(text.get_ref()).ok_or_else(|| {
         let why = format!(
             "`{}` is not a duration; write 150ms, 5s or 2m",
@@ -235,7 +240,7 @@ fn read_duration(text: &Spanned<String>) -> Result<Duration, Misplaced> {
     })
 }
 
-fn read_evidence(evidence: Spanned<FileEvidence>) -> Result<Evidence, Misplaced> {
+fn read_evidence(evidence: Spanned<FileEvidence>) -> Result<Evidence, MisplacedError> {
     let at = evidence.span();
     let evidence = evidence.into_inner();
     let (Some(on), None) = (evidence.on.date, evidence.on.time) else {

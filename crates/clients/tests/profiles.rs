@@ -6,13 +6,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use mcp_elicit_clients::{
-    Act, Dialog, EmptyForm, Entry, How, Profile, Profiles, Seen, Shows, Source,
+    Dialog, EmptyForm, EntrySource, How, ObservedClient, Profile, ProfileEntry, Profiles,
+    ProgramAct, Shows,
 };
 use mcp_elicit_core::form::{FieldKind, Form};
 use mcp_elicit_core::wire::Capability;
 
-fn seen(name: &str) -> Seen<'_> {
-    Seen {
+fn seen(name: &str) -> ObservedClient<'_> {
+    ObservedClient {
         name,
         version: "1.0",
         declares: Capability::BOTH,
@@ -37,10 +38,10 @@ fn days(date: &str) -> i64 {
 fn every_entry_has_evidence_that_is_not_old() {
     let profiles = Profiles::default();
     assert!(profiles.entries().len() >= 12);
-    let all = || profiles.entries().iter().flat_map(Entry::evidence);
+    let all = || profiles.entries().iter().flat_map(ProfileEntry::evidence);
     let newest = all().map(|evidence| days(&evidence.on)).max().unwrap();
     for entry in profiles.entries() {
-        assert_eq!(entry.source(), &Source::BuiltIn);
+        assert_eq!(entry.source(), &EntrySource::BuiltIn);
         let own = entry
             .evidence()
             .iter()
@@ -77,7 +78,7 @@ fn a_run_without_a_person_is_recognized_by_the_environment_or_the_call() {
             let is_it = name == "CLAUDE_CODE_ENTRYPOINT";
             entrypoint.filter(|_| is_it).map(str::to_owned)
         };
-        let client = Seen {
+        let client = ObservedClient {
             env: Some(&env),
             ..seen("claude-code")
         };
@@ -85,7 +86,7 @@ fn a_run_without_a_person_is_recognized_by_the_environment_or_the_call() {
         assert_eq!(profile.dialog, dialog, "{entrypoint:?}");
         assert_eq!(profile.doubt, Some(Duration::from_millis(150)));
         // Another client that has inherited the variable is not meant.
-        let other = Seen {
+        let other = ObservedClient {
             env: Some(&env),
             ..seen("other")
         };
@@ -102,7 +103,7 @@ fn a_run_without_a_person_is_recognized_by_the_environment_or_the_call() {
         ),
         (r#"{"progressToken":1}"#, Dialog::Person),
     ] {
-        let client = Seen {
+        let client = ObservedClient {
             call_meta: Some(meta),
             ..seen("codex-mcp-client")
         };
@@ -137,23 +138,29 @@ fn what_a_client_was_seen_to_answer_can_be_played() {
     let text = Form::parse(r#"{"type":"object","properties":{"n":{"type":"string"}}}"#).unwrap();
     let (plays, profile, acts) = profiles.played("codex").unwrap();
     assert_eq!(plays.name, "codex-mcp-client");
-    assert_eq!(acts.to(Some(&number), &profile), Some(Act::AcceptEmpty));
+    assert_eq!(
+        acts.to(Some(&number), &profile),
+        Some(ProgramAct::AcceptEmpty)
+    );
     assert_eq!(acts.to(Some(&text), &profile), None, "a person is asked");
     let (plays, profile, acts) = profiles.played("codex-exec").unwrap();
     assert!(!plays.call_meta.is_empty());
-    assert_eq!(acts.to(Some(&empty), &profile), Some(Act::AcceptEmpty));
-    assert_eq!(acts.to(Some(&text), &profile), Some(Act::Decline));
-    assert_eq!(acts.to(None, &profile), Some(Act::Decline));
+    assert_eq!(
+        acts.to(Some(&empty), &profile),
+        Some(ProgramAct::AcceptEmpty)
+    );
+    assert_eq!(acts.to(Some(&text), &profile), Some(ProgramAct::Decline));
+    assert_eq!(acts.to(None, &profile), Some(ProgramAct::Decline));
     for none in ["opencode", "gemini"] {
         let (_, profile, acts) = profiles.played(none).unwrap();
         assert_eq!(
             acts.to(Some(&text), &profile),
-            Some(Act::NoMethod),
+            Some(ProgramAct::NoMethod),
             "{none}"
         );
         assert_eq!(
             acts.to(Some(&empty), &profile),
-            Some(Act::NoMethod),
+            Some(ProgramAct::NoMethod),
             "{none}"
         );
     }
@@ -180,7 +187,7 @@ fn later_entries_and_files_win_key_by_key() {
     let mut profiles = Profiles::default();
     profiles.set_doubt(Some(Duration::from_millis(90)));
     profiles.add_file(Path::new("own.toml"), OWN).unwrap();
-    let client = Seen {
+    let client = ObservedClient {
         version: "2.4.1",
         ..seen("my-agent")
     };
@@ -190,7 +197,7 @@ fn later_entries_and_files_win_key_by_key() {
     let found = profiles.recognize(&client);
     assert_eq!(found.entries.len(), 2);
     assert_eq!(found.entries[0].line(), 2);
-    let old = Seen {
+    let old = ObservedClient {
         version: "1.9",
         ..seen("my-agent")
     };

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use mcp_elicit_core::wire::Revision;
 use mcp_elicit_testkit::spec::Spec;
-use mcp_elicit_testkit::transcript::{Event, Transcript};
+use mcp_elicit_testkit::transcript::{Transcript, TranscriptEvent};
 use transcripts::table::Table;
 
 #[test]
@@ -27,10 +27,12 @@ fn every_transcript_is_what_core_reads_and_writes() {
         let mut table = Table::new(&transcript.revision, &specs[&*transcript.revision]);
         for line in transcript.bound() {
             let happened = match &line.event {
-                Event::Says { pattern, side, .. } => table.said(*side, pattern),
-                Event::Person { action, content } => table.person(action, content.as_ref()),
-                Event::Time { seconds } => table.time(*seconds),
-                Event::Outcome { phase } => table.outcome(phase),
+                TranscriptEvent::Says { pattern, side, .. } => table.said(*side, pattern),
+                TranscriptEvent::Person { action, content } => {
+                    table.person(action, content.as_ref())
+                }
+                TranscriptEvent::Time { seconds } => table.time(*seconds),
+                TranscriptEvent::Outcome { phase } => table.outcome(phase),
             };
             if let Err(why) = happened {
                 wrong.push(format!("{}:{}: {why}", path.display(), line.number));

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mcp_elicit_clients::{Dialog, EmptyForm, Profile, Profiles, Seen, Shows};
+use mcp_elicit_clients::{Dialog, EmptyForm, ObservedClient, Profile, Profiles, Shows};
 use mcp_elicit_core::form::FieldKinds;
 use mcp_elicit_core::wire::Capability;
 use mcp_elicit_forms::view::sanitize;
@@ -92,7 +92,7 @@ impl ProfileFacts {
         let info: Value = info.unwrap_or_default();
         let text = |name: &str| info[name].as_str().unwrap_or_default();
         let env = |name: &str| std::env::var(name).ok();
-        let seen = Seen {
+        let seen = ObservedClient {
             name: text("name"),
             version: text("version"),
             declares: seen.declares,
@@ -118,7 +118,7 @@ impl ProfileFacts {
     }
 
     /// Logs once for each client that people are asked in its place, with the profiles that say so.
-    fn log(&self, seen: &Seen<'_>, reason: &'static str) {
+    fn log(&self, seen: &ObservedClient<'_>, reason: &'static str) {
         let client = sanitize::line(seen.name, sanitize::LABEL);
         {
             let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);

@@ -31,7 +31,7 @@ const LOGOUT: &str = "http://schemas.openid.net/event/backchannel-logout";
 
 /// The reason why a token is not accepted. The texts contain nothing of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TokenError {
+pub enum AccessTokenError {
     /// It is not a token of this issuer for this resource.
     #[error("{0}")]
     Invalid(&'static str),
@@ -107,14 +107,14 @@ pub struct LogoutToken {
 ///
 /// ```no_run
 /// use mcp_elicit_core::lifecycle::Timestamp;
-/// use mcp_elicit_oidc::{Provider, ProviderError, TokenError, TokenVerifier};
+/// use mcp_elicit_oidc::{Provider, ProviderError, AccessTokenError, TokenVerifier};
 ///
 /// # async fn f(now: Timestamp) -> Result<(), Box<dyn std::error::Error>> {
 /// let issuer = Provider::issuer("https://id.example.com", "gateway")?;
 /// let verifier = TokenVerifier::new(issuer).requires(["mcp"]);
 /// match verifier.verify("eyJ..", &["https://mcp.example.com/mcp"], now).await {
 ///     Ok(token) => println!("{}", token.subject()),
-///     Err(TokenError::Expired) => println!("sign in again"),
+///     Err(AccessTokenError::Expired) => println!("sign in again"),
 ///     Err(other) => println!("{other}"),
 /// }
 /// # Ok(()) }
@@ -175,13 +175,15 @@ impl TokenVerifier {
         text: &str,
         audience: &[&str],
         now: Timestamp,
-    ) -> Result<AccessToken, TokenError> {
+    ) -> Result<AccessToken, AccessTokenError> {
         let token = self.signed(text, &["at+jwt", "jwt"], now).await?;
         if is_id_token(token.header.typ.as_deref(), &token.claims, audience) {
-            return Err(TokenError::Invalid("an ID token is not an access token"));
+            return Err(AccessTokenError::Invalid(
+                "an ID token is not an access token",
+            ));
         }
         if !token.claims.contains_key("exp") {
-            return Err(TokenError::Invalid("the token never expires"));
+            return Err(AccessTokenError::Invalid("the token never expires"));
         }
         self.checked(token.claims, audience, now)
     }
@@ -196,7 +198,7 @@ impl TokenVerifier {
         text: &str,
         audience: &[&str],
         now: Timestamp,
-    ) -> Result<AccessToken, TokenError> {
+    ) -> Result<AccessToken, AccessTokenError> {
         let hash = hash(text);
         let known = self.cache().get(&hash).cloned();
         if let Some((token, _)) = known.filter(|(_, until)| now < *until) {
@@ -221,11 +223,13 @@ impl TokenVerifier {
     ///
     /// # Errors
     /// If the issuer cannot be asked.
-    pub async fn is_active(&self, text: &str, now: Timestamp) -> Result<bool, TokenError> {
+    pub async fn is_active(&self, text: &str, now: Timestamp) -> Result<bool, AccessTokenError> {
         match self.ask(text, now).await {
             Ok(_) => Ok(true),
-            Err(error @ TokenError::Unavailable { .. }) => Err(error),
-            Err(TokenError::Invalid(_) | TokenError::Expired | TokenError::Scope) => {
+            Err(error @ AccessTokenError::Unavailable { .. }) => Err(error),
+            Err(
+                AccessTokenError::Invalid(_) | AccessTokenError::Expired | AccessTokenError::Scope,
+            ) => {
                 self.cache().remove(&hash(text));
                 Ok(false)
             }
@@ -241,18 +245,19 @@ impl TokenVerifier {
         &self,
         text: &str,
         now: Timestamp,
-    ) -> Result<LogoutToken, TokenError> {
+    ) -> Result<LogoutToken, AccessTokenError> {
         let token = self.signed(text, &["logout+jwt", "jwt"], now).await?;
         let claims = token.claims;
-        let invalid = |why| Err(TokenError::Invalid(why));
+        let invalid = |why| Err(AccessTokenError::Invalid(why));
         self.issued_here(&claims)?;
         self.in_time(&claims, now)?;
         if !texts(claims.get("aud")).any(|audience| audience == self.provider.client_id()) {
             return invalid("the token is for another client");
         }
-        let issued = time(&claims, "iat")?.ok_or(TokenError::Invalid("the token has no `iat`"))?;
+        let issued =
+            time(&claims, "iat")?.ok_or(AccessTokenError::Invalid("the token has no `iat`"))?;
         if now.since(issued) > LOGOUT_AGE + self.leeway {
-            return Err(TokenError::Expired);
+            return Err(AccessTokenError::Expired);
         }
         if claims.contains_key("nonce") {
             return invalid("an ID token is not a logout token");
@@ -264,7 +269,9 @@ impl TokenVerifier {
         let word = |name: &str| match claims.get(name) {
             None => Ok(None),
             Some(Value::String(text)) if is_name(text) => Ok(Some(text.clone())),
-            Some(_) => Err(TokenError::Invalid("a claim of the token has another type")),
+            Some(_) => Err(AccessTokenError::Invalid(
+                "a claim of the token has another type",
+            )),
         };
         let (subject, sid, jti) = (word("sub")?, word("sid")?, word("jti")?);
         if subject.is_none() && sid.is_none() {
@@ -273,7 +280,7 @@ impl TokenVerifier {
         Ok(LogoutToken {
             subject: subject.map(|subject| Subject::new(self.provider.issuer_name(), subject)),
             sid,
-            jti: jti.ok_or(TokenError::Invalid("the token has no `jti`"))?,
+            jti: jti.ok_or(AccessTokenError::Invalid("the token has no `jti`"))?,
         })
     }
 
@@ -283,20 +290,20 @@ impl TokenVerifier {
         text: &'t str,
         types: &[&str],
         now: Timestamp,
-    ) -> Result<Unverified<'t>, TokenError> {
+    ) -> Result<Unverified<'t>, AccessTokenError> {
         if text.len() > LONGEST {
-            return Err(TokenError::Invalid("the token is too long"));
+            return Err(AccessTokenError::Invalid("the token is too long"));
         }
-        let token = jwt::read(text).ok_or(TokenError::Invalid("not a JSON Web Token"))?;
+        let token = jwt::read(text).ok_or(AccessTokenError::Invalid("not a JSON Web Token"))?;
         // Before the signature: only this issuer's keys count, and a foreign token must not trigger a request for keys.
         self.issued_here(&token.claims)?;
         if !SIGNATURES.contains(&token.header.alg) {
-            return Err(TokenError::Invalid(
+            return Err(AccessTokenError::Invalid(
                 "the signature is of a kind that is not taken",
             ));
         }
         if token.header.crit.is_some() {
-            return Err(TokenError::Invalid(
+            return Err(AccessTokenError::Invalid(
                 "the token has extensions that are not known",
             ));
         }
@@ -305,7 +312,7 @@ impl TokenVerifier {
             types.contains(&typ.strip_prefix("application/").unwrap_or(&typ))
         };
         if !token.header.typ.as_deref().is_none_or(is_of) {
-            return Err(TokenError::Invalid("the token is of another type"));
+            return Err(AccessTokenError::Invalid("the token is of another type"));
         }
         self.keys.check(&self.provider, &token, now).await?;
         Ok(token)
@@ -317,21 +324,23 @@ impl TokenVerifier {
         claims: Map<String, Value>,
         audience: &[&str],
         now: Timestamp,
-    ) -> Result<AccessToken, TokenError> {
+    ) -> Result<AccessToken, AccessTokenError> {
         let is_for_us = texts(claims.get("aud")).any(|for_whom| audience.contains(&for_whom));
         if !is_for_us && !self.was_issued_to(&claims, audience) {
-            return Err(TokenError::Invalid("the token is for another resource"));
+            return Err(AccessTokenError::Invalid(
+                "the token is for another resource",
+            ));
         }
         if claims.contains_key("cnf") {
             // Whoever has copied it could use it here as well.
-            return Err(TokenError::Invalid(
+            return Err(AccessTokenError::Invalid(
                 "the token is bound to a key (`cnf`), and proofs of possession are not checked here",
             ));
         }
         let expires_at = self.in_time(&claims, now)?;
         let subject = claims.get("sub").and_then(Value::as_str);
         let subject = subject.filter(|subject| is_name(subject));
-        let subject = subject.ok_or(TokenError::Invalid("the token names no subject"))?;
+        let subject = subject.ok_or(AccessTokenError::Invalid("the token names no subject"))?;
         let subject = Subject::new(self.provider.issuer_name(), subject);
         let granted: Vec<&str> = texts(claims.get("scope"))
             .chain(texts(claims.get("scp")))
@@ -342,7 +351,7 @@ impl TokenVerifier {
             .iter()
             .all(|scope| granted.contains(&scope.as_str()))
         {
-            return Err(TokenError::Scope);
+            return Err(AccessTokenError::Scope);
         }
         Ok(AccessToken {
             subject,
@@ -361,12 +370,12 @@ impl TokenVerifier {
         is_known && !claims.contains_key("aud") && says(claims, "token_use", "access")
     }
 
-    fn issued_here(&self, claims: &Map<String, Value>) -> Result<(), TokenError> {
+    fn issued_here(&self, claims: &Map<String, Value>) -> Result<(), AccessTokenError> {
         let issuer = claims.get("iss").and_then(Value::as_str);
         if issuer == Some(self.provider.issuer_name()) {
             return Ok(());
         }
-        Err(TokenError::Invalid("the token is of another issuer"))
+        Err(AccessTokenError::Invalid("the token is of another issuer"))
     }
 
     /// Checks the times of a token. Returns the time at which it expires, including the leeway.
@@ -374,31 +383,35 @@ impl TokenVerifier {
         &self,
         claims: &Map<String, Value>,
         now: Timestamp,
-    ) -> Result<Option<Timestamp>, TokenError> {
+    ) -> Result<Option<Timestamp>, AccessTokenError> {
         let expires_at = time(claims, "exp")?.map(|at| at.after(self.leeway));
         if expires_at.is_some_and(|at| now >= at) {
-            return Err(TokenError::Expired);
+            return Err(AccessTokenError::Expired);
         }
         for claim in ["nbf", "iat"] {
             if time(claims, claim)?.is_some_and(|at| at > now.after(self.leeway)) {
-                return Err(TokenError::Invalid("the token is not valid yet"));
+                return Err(AccessTokenError::Invalid("the token is not valid yet"));
             }
         }
         Ok(expires_at)
     }
 
     /// Asks the issuer; returns the claims of an active token.
-    async fn ask(&self, text: &str, now: Timestamp) -> Result<Map<String, Value>, TokenError> {
+    async fn ask(
+        &self,
+        text: &str,
+        now: Timestamp,
+    ) -> Result<Map<String, Value>, AccessTokenError> {
         if text.len() > LONGEST {
-            return Err(TokenError::Invalid("the token is too long"));
+            return Err(AccessTokenError::Invalid("the token is too long"));
         }
         let answer = self.provider.introspection(text, now).await;
         let mut claims = answer.map_err(|error: OidcError| {
             tracing::warn!(target: "mcp_elicit", %error, "the issuer could not be asked about a token");
-            TokenError::Unavailable { retry_after: RETRY }
+            AccessTokenError::Unavailable { retry_after: RETRY }
         })?;
         if claims.get("active") != Some(&Value::Bool(true)) {
-            return Err(TokenError::Invalid(
+            return Err(AccessTokenError::Invalid(
                 "the issuer does not know the token, or ended it",
             ));
         }
@@ -475,12 +488,12 @@ fn texts(claim: Option<&Value>) -> impl Iterator<Item = &str> {
 pub(crate) fn time(
     claims: &Map<String, Value>,
     name: &str,
-) -> Result<Option<Timestamp>, TokenError> {
+) -> Result<Option<Timestamp>, AccessTokenError> {
     let Some(value) = claims.get(name) else {
         return Ok(None);
     };
     let seconds = value.as_f64().filter(|seconds| *seconds >= 0.0);
     let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     time.map(|time| Some(Timestamp::from_epoch(time)))
-        .ok_or(TokenError::Invalid("a time in the token is invalid"))
+        .ok_or(AccessTokenError::Invalid("a time in the token is invalid"))
 }

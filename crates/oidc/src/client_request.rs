@@ -50,7 +50,7 @@ struct Exchanged {
 
 /// The error of an endpoint (RFC 6749, 5.2).
 #[derive(Deserialize)]
-struct Refusal {
+struct EndpointError {
     error: String,
 }
 
@@ -185,7 +185,7 @@ impl Provider {
             return Ok(body);
         }
         if status.is_client_error()
-            && let Ok(refusal) = serde_json::from_slice::<Refusal>(&body)
+            && let Ok(refusal) = serde_json::from_slice::<EndpointError>(&body)
         {
             return Err(OidcError::from_code(&refusal.error));
         }

@@ -1,6 +1,6 @@
 //! Errors of a provider.
 
-use crate::http::HttpError;
+use crate::http::ProviderHttpError;
 
 /// The reason why a provider returned nothing usable. Its detail is for the log only; it contains no code and no token.
 ///
@@ -31,11 +31,13 @@ pub enum OidcError {
     Setup(String),
 }
 
-impl From<HttpError> for OidcError {
-    fn from(error: HttpError) -> Self {
+impl From<ProviderHttpError> for OidcError {
+    fn from(error: ProviderHttpError) -> Self {
         match error {
-            HttpError::Failed(_) | HttpError::TooLarge => Self::Unreachable(error.to_string()),
-            HttpError::Malformed(_) => Self::Odd(error.to_string()),
+            ProviderHttpError::Failed(_) | ProviderHttpError::TooLarge => {
+                Self::Unreachable(error.to_string())
+            }
+            ProviderHttpError::Malformed(_) => Self::Odd(error.to_string()),
         }
     }
 }

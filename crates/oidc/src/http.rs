@@ -14,11 +14,11 @@ const MOST: usize = 512 * 1024;
 
 /// The HTTP client of one provider.
 #[derive(Debug, Clone)]
-pub(crate) struct Http(reqwest::Client);
+pub(crate) struct ProviderHttp(reqwest::Client);
 
 /// The reason why there is no response. The URL is omitted, because it may contain a code.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum HttpError {
+pub(crate) enum ProviderHttpError {
     #[error("{}", with_causes(.0))]
     Failed(reqwest::Error),
     #[error("the response is larger than {MOST} bytes")]
@@ -27,13 +27,13 @@ pub(crate) enum HttpError {
     Malformed(http::Error),
 }
 
-impl From<reqwest::Error> for HttpError {
+impl From<reqwest::Error> for ProviderHttpError {
     fn from(error: reqwest::Error) -> Self {
         Self::Failed(error.without_url())
     }
 }
 
-impl Http {
+impl ProviderHttp {
     pub(crate) fn new() -> Result<Self, String> {
         // A provider that is already installed stays: the application may have chosen another.
         let _chosen_already = rustls::crypto::ring::default_provider().install_default();
@@ -47,13 +47,16 @@ impl Http {
             .map_err(|error| error.to_string())
     }
 
-    pub(crate) async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+    pub(crate) async fn send(
+        &self,
+        request: HttpRequest,
+    ) -> Result<HttpResponse, ProviderHttpError> {
         let request = reqwest::Request::try_from(request)?;
         let mut response = self.0.execute(request).await?;
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await? {
             if body.len() + chunk.len() > MOST {
-                return Err(HttpError::TooLarge);
+                return Err(ProviderHttpError::TooLarge);
             }
             body.extend_from_slice(&chunk);
         }
@@ -61,13 +64,14 @@ impl Http {
         if let Some(headers) = answer.headers_mut() {
             headers.clone_from(response.headers());
         }
-        answer.body(body).map_err(HttpError::Malformed)
+        answer.body(body).map_err(ProviderHttpError::Malformed)
     }
 }
 
-impl<'c> AsyncHttpClient<'c> for Http {
-    type Error = HttpError;
-    type Future = Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'c>>;
+impl<'c> AsyncHttpClient<'c> for ProviderHttp {
+    type Error = ProviderHttpError;
+    type Future =
+        Pin<Box<dyn Future<Output = Result<HttpResponse, ProviderHttpError>> + Send + 'c>>;
 
     fn call(&'c self, request: HttpRequest) -> Self::Future {
         Box::pin(self.send(request))

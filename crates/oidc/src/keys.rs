@@ -10,7 +10,7 @@ use openidconnect::core::{CoreJsonWebKey, CoreJsonWebKeySet};
 use openidconnect::{DiscoveryError, JsonWebKey as _, JsonWebKeySetUrl};
 use tokio::sync::Mutex;
 
-use crate::access_token::TokenError;
+use crate::access_token::AccessTokenError;
 use crate::jwt::Unverified;
 use crate::{OidcError, Provider};
 
@@ -134,12 +134,12 @@ impl KeyCache {
         provider: &Provider,
         token: &Unverified<'_>,
         now: Timestamp,
-    ) -> Result<(), TokenError> {
+    ) -> Result<(), AccessTokenError> {
         let keys = self.keys(provider, token, now).await?;
         if keys.verifies(token) {
             return Ok(());
         }
-        Err(TokenError::Invalid(keys.refusal(token)))
+        Err(AccessTokenError::Invalid(keys.refusal(token)))
     }
 
     async fn keys(
@@ -147,7 +147,7 @@ impl KeyCache {
         provider: &Provider,
         token: &Unverified<'_>,
         now: Timestamp,
-    ) -> Result<Arc<KeySet>, TokenError> {
+    ) -> Result<Arc<KeySet>, AccessTokenError> {
         let good = |keys: &Arc<KeySet>| keys.age(now) < FRESH && keys.has(token);
         let current = self.current();
         if let Some(keys) = current.clone().filter(good) {
@@ -186,7 +186,7 @@ impl KeyCache {
         let fresh = |keys: &Arc<KeySet>| keys.age(now) < FRESH;
         current
             .filter(|keys| fresh(keys) || serves(keys) && keys.has(token))
-            .ok_or(TokenError::Unavailable {
+            .ok_or(AccessTokenError::Unavailable {
                 retry_after: REFETCH,
             })
     }

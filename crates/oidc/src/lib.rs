@@ -6,7 +6,7 @@
 //! | [`Provider::authorization_url`], [`AuthorizationResponse`], [`Provider::exchange_code`] | the authorization-code flow with PKCE |
 //! | [`Grant`], [`Subject`] | the result of a flow |
 //! | [`OidcError`] | the errors of a flow |
-//! | [`TokenVerifier`], [`AccessToken`], [`TokenError`] | the checks of access tokens, by the issuer's keys or by asking it; [`LogoutToken`] |
+//! | [`TokenVerifier`], [`AccessToken`], [`AccessTokenError`] | the checks of access tokens, by the issuer's keys or by asking it; [`LogoutToken`] |
 //! | [`Provider::exchange_token`], [`ExchangedToken`] | a token for another resource |
 //!
 //! | file | contents |
@@ -30,7 +30,7 @@ mod jwt;
 mod keys;
 mod provider;
 
-pub use access_token::{AccessToken, LogoutToken, TokenError, TokenVerifier};
+pub use access_token::{AccessToken, AccessTokenError, LogoutToken, TokenVerifier};
 pub use client_request::ExchangedToken;
 pub use code::AuthorizationResponse;
 pub use error::OidcError;

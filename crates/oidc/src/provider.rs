@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use url::{Host, Url};
 
 use crate::OidcError;
-use crate::http::{Http, WHOLE};
+use crate::http::{ProviderHttp, WHOLE};
 
 /// The time for which a provider's metadata stay fresh, in milliseconds.
 const FRESH_MS: u64 = 10 * 60 * 1000;
@@ -42,16 +42,16 @@ const OURS: [&str; 9] = [
 /// # Ok::<(), mcp_elicit_oidc::ProviderError>(())
 /// ```
 pub struct Provider {
-    source: Source,
+    source: MetadataSource,
     client_id: String,
     secret: Option<SecretText>,
     scopes: Vec<String>,
     parameters: Vec<(String, String)>,
-    http: Http,
+    http: ProviderHttp,
     found: Mutex<Option<(u64, Arc<Metadata>)>>,
 }
 
-enum Source {
+enum MetadataSource {
     /// The issuer publishes its endpoints.
     Issuer(Url, String),
     Endpoints(Arc<Metadata>),
@@ -139,7 +139,7 @@ impl Provider {
         if url.query().is_some() || url.fragment().is_some() {
             return Err(ProviderError::Issuer);
         }
-        Self::from(Source::Issuer(url, issuer), client_id)
+        Self::from(MetadataSource::Issuer(url, issuer), client_id)
     }
 
     /// Creates a provider without published metadata, by its two endpoints.
@@ -172,17 +172,17 @@ impl Provider {
             code_challenge_methods_supported: None,
             authorization_response_iss_parameter_supported: false,
         };
-        Self::from(Source::Endpoints(Arc::new(known)), client_id)
+        Self::from(MetadataSource::Endpoints(Arc::new(known)), client_id)
     }
 
-    fn from(source: Source, client_id: impl Into<String>) -> Result<Self, ProviderError> {
+    fn from(source: MetadataSource, client_id: impl Into<String>) -> Result<Self, ProviderError> {
         Ok(Self {
             source,
             client_id: client_id.into(),
             secret: None,
             scopes: Vec::new(),
             parameters: Vec::new(),
-            http: Http::new().map_err(ProviderError::Http)?,
+            http: ProviderHttp::new().map_err(ProviderError::Http)?,
             found: Mutex::default(),
         })
     }
@@ -223,7 +223,7 @@ impl Provider {
     /// # Errors
     /// If the provider was given by its endpoints: without an issuer there are no ID tokens to check.
     pub fn identifying(mut self) -> Result<Self, ProviderError> {
-        if !matches!(self.source, Source::Issuer(..)) {
+        if !matches!(self.source, MetadataSource::Issuer(..)) {
             return Err(ProviderError::NoIssuer);
         }
         if !self.asks_who() {
@@ -244,8 +244,8 @@ impl Provider {
     /// Returns the issuer as configured; empty for a provider that was created from its endpoints.
     pub fn issuer_name(&self) -> &str {
         match &self.source {
-            Source::Issuer(_, issuer) => issuer,
-            Source::Endpoints(_) => "",
+            MetadataSource::Issuer(_, issuer) => issuer,
+            MetadataSource::Endpoints(_) => "",
         }
     }
 
@@ -261,7 +261,7 @@ impl Provider {
         &self.parameters
     }
 
-    pub(crate) fn http(&self) -> &Http {
+    pub(crate) fn http(&self) -> &ProviderHttp {
         &self.http
     }
 
@@ -285,8 +285,8 @@ impl Provider {
         age_ms: u64,
     ) -> Result<Arc<Metadata>, OidcError> {
         let (url, issuer) = match &self.source {
-            Source::Endpoints(known) => return Ok(Arc::clone(known)),
-            Source::Issuer(url, issuer) => (url, issuer),
+            MetadataSource::Endpoints(known) => return Ok(Arc::clone(known)),
+            MetadataSource::Issuer(url, issuer) => (url, issuer),
         };
         let found = async {
             let mut found = self.found.lock().await;

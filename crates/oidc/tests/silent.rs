@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_oidc::{OidcError, Provider, TokenError, TokenVerifier};
+use mcp_elicit_oidc::{AccessTokenError, OidcError, Provider, TokenVerifier};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -130,7 +130,7 @@ async fn each_request_to_a_provider_that_says_nothing_ends() {
         let verifier = TokenVerifier::new(at(&issuer));
         let about = timeout(LONG, verifier.introspect("opaque", &["r"], now())).await;
         assert!(
-            matches!(about, Ok(Err(TokenError::Unavailable { .. }))),
+            matches!(about, Ok(Err(AccessTokenError::Unavailable { .. }))),
             "introspection, {manner:?}: {about:?}"
         );
         // {"alg":"RS256"}, of this issuer.
@@ -144,7 +144,7 @@ async fn each_request_to_a_provider_that_says_nothing_ends() {
         );
         let keys = timeout(LONG, verifier.verify(&token, &["r"], now())).await;
         assert!(
-            matches!(keys, Ok(Err(TokenError::Unavailable { .. }))),
+            matches!(keys, Ok(Err(AccessTokenError::Unavailable { .. }))),
             "keys, {manner:?}: {keys:?}"
         );
         let provider = at(&issuer);

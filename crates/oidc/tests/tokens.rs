@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use data_encoding::BASE64URL_NOPAD;
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_oidc::{Provider, TokenError, TokenVerifier};
-use mcp_elicit_testkit::issuer::Issuer;
+use mcp_elicit_oidc::{AccessTokenError, Provider, TokenVerifier};
+use mcp_elicit_testkit::issuer::TestIssuer;
 use serde_json::{Value, json};
 
 const RESOURCE: &str = "https://mcp.example.com/mcp/deploy";
@@ -22,19 +22,19 @@ fn at(seconds: u64) -> Timestamp {
     Timestamp::from_epoch(Duration::from_secs(NOW + seconds))
 }
 
-fn verifier(issuer: &Issuer) -> TokenVerifier {
+fn verifier(issuer: &TestIssuer) -> TokenVerifier {
     let provider = Provider::issuer(issuer.url(), "gateway").unwrap();
     TokenVerifier::new(provider.secret("gateway-secret")).requires(["mcp"])
 }
 
-fn claims(issuer: &Issuer) -> Value {
+fn claims(issuer: &TestIssuer) -> Value {
     json!({
         "iss": issuer.url(), "aud": RESOURCE, "sub": "ada", "exp": NOW + 300, "iat": NOW, "scope": "openid mcp",
     })
 }
 
 /// Returns the claims with one changed; `null` removes it.
-fn with(issuer: &Issuer, name: &str, value: Value) -> Value {
+fn with(issuer: &TestIssuer, name: &str, value: Value) -> Value {
     let mut claims = claims(issuer);
     let members = claims.as_object_mut().unwrap();
     if value.is_null() {
@@ -45,7 +45,7 @@ fn with(issuer: &Issuer, name: &str, value: Value) -> Value {
     claims
 }
 
-async fn verify(verifier: &TokenVerifier, token: &str) -> Result<String, TokenError> {
+async fn verify(verifier: &TokenVerifier, token: &str) -> Result<String, AccessTokenError> {
     let token = verifier
         .verify(token, &["https://other", RESOURCE], now())
         .await?;
@@ -54,7 +54,7 @@ async fn verify(verifier: &TokenVerifier, token: &str) -> Result<String, TokenEr
 
 #[tokio::test]
 async fn a_token_of_the_issuer_for_the_resource_names_its_subject() {
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let verifier = verifier(&issuer);
     let expected = format!("{}#ada", issuer.url());
     for good in [
@@ -91,7 +91,7 @@ async fn a_token_of_the_issuer_for_the_resource_names_its_subject() {
 
 #[tokio::test]
 async fn each_claim_that_is_wrong_is_refused() {
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let verifier = verifier(&issuer);
     let long = "s".repeat(256);
     for (name, value) in [
@@ -130,22 +130,28 @@ async fn each_claim_that_is_wrong_is_refused() {
         let token = issuer.sign(&with(&issuer, name, value.clone()));
         let refused = verify(&verifier, &token).await;
         assert!(
-            matches!(refused, Err(TokenError::Invalid(_))),
+            matches!(refused, Err(AccessTokenError::Invalid(_))),
             "{name} {value}: {refused:?}"
         );
     }
     let token = issuer.sign(&with(&issuer, "exp", json!(NOW - 61)));
-    assert_eq!(verify(&verifier, &token).await, Err(TokenError::Expired));
+    assert_eq!(
+        verify(&verifier, &token).await,
+        Err(AccessTokenError::Expired)
+    );
     for scopes in [json!("openid mcp2"), Value::Null, json!("MCP")] {
         let token = issuer.sign(&with(&issuer, "scope", scopes));
-        assert_eq!(verify(&verifier, &token).await, Err(TokenError::Scope));
+        assert_eq!(
+            verify(&verifier, &token).await,
+            Err(AccessTokenError::Scope)
+        );
     }
 }
 
 /// Keycloak put the `nonce` of the sign-in into access tokens.
 #[tokio::test]
 async fn a_nonce_makes_no_id_token_of_a_token_for_the_resource() {
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let verifier = verifier(&issuer);
     let with_nonce = |changes: Value| {
         let mut claims = with(&issuer, "nonce", json!("n"));
@@ -176,7 +182,7 @@ async fn a_nonce_makes_no_id_token_of_a_token_for_the_resource() {
         let token = issuer.sign_under(&said, &with_nonce(id_token.clone()));
         let refused = verify(&verifier, &token).await;
         assert!(
-            matches!(refused, Err(TokenError::Invalid(_))),
+            matches!(refused, Err(AccessTokenError::Invalid(_))),
             "{id_token}: {refused:?}"
         );
     }
@@ -185,7 +191,7 @@ async fn a_nonce_makes_no_id_token_of_a_token_for_the_resource() {
 /// Amazon Cognito's access tokens have no audience.
 #[tokio::test]
 async fn a_token_without_an_audience_is_taken_from_a_configured_client_only() {
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let verifier = verifier(&issuer);
     let check = async |changes: Value| {
         let mut claims = with(&issuer, "aud", Value::Null);
@@ -213,7 +219,7 @@ async fn a_token_without_an_audience_is_taken_from_a_configured_client_only() {
     ] {
         let token = check(refused.clone()).await;
         assert!(
-            matches!(token, Err(TokenError::Invalid(_))),
+            matches!(token, Err(AccessTokenError::Invalid(_))),
             "{refused}: {token:?}"
         );
     }
@@ -221,7 +227,7 @@ async fn a_token_without_an_audience_is_taken_from_a_configured_client_only() {
 
 #[tokio::test]
 async fn a_signature_that_is_not_the_issuers_is_refused() {
-    let (issuer, other) = (Issuer::start(), Issuer::start());
+    let (issuer, other) = (TestIssuer::start(), TestIssuer::start());
     other.rotate();
     let verifier = verifier(&issuer);
     let good = claims(&issuer);
@@ -270,7 +276,7 @@ async fn a_signature_that_is_not_the_issuers_is_refused() {
     for token in refused {
         let refused = verify(&verifier, &token).await;
         assert!(
-            matches!(refused, Err(TokenError::Invalid(_))),
+            matches!(refused, Err(AccessTokenError::Invalid(_))),
             "{token}: {refused:?}"
         );
     }
@@ -284,7 +290,7 @@ async fn a_signature_that_is_not_the_issuers_is_refused() {
 
 #[tokio::test]
 async fn a_new_key_is_found_once_for_all_and_an_old_one_ends() {
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let verifier = verifier(&issuer);
     let check = async |token: &str, seconds: u64| {
         let checked = verifier.verify(token, &[RESOURCE], at(seconds)).await;
@@ -297,7 +303,7 @@ async fn a_new_key_is_found_once_for_all_and_an_old_one_ends() {
     // The issuer was asked a moment ago: requests of an unknown client cannot make it be asked without end.
     assert!(matches!(
         check(&after, 10).await,
-        Err(TokenError::Invalid(_))
+        Err(AccessTokenError::Invalid(_))
     ));
     let many = (0..20).map(|_| check(&after, 31));
     let all = futures::future::join_all(many).await;
@@ -305,14 +311,14 @@ async fn a_new_key_is_found_once_for_all_and_an_old_one_ends() {
     assert_eq!(issuer.key_requests(), 2);
     assert!(matches!(
         check(&before, 32).await,
-        Err(TokenError::Invalid(_))
+        Err(AccessTokenError::Invalid(_))
     ));
     assert_eq!(issuer.key_requests(), 2);
 }
 
 #[tokio::test]
 async fn the_last_keys_serve_for_a_day_while_the_issuer_is_down() {
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let verifier = verifier(&issuer);
     let long = issuer.sign(&with(&issuer, "exp", json!(NOW + 200_000)));
     let check = async |seconds: u64| {
@@ -322,11 +328,11 @@ async fn the_last_keys_serve_for_a_day_while_the_issuer_is_down() {
     issuer.set_down(true);
     assert!(matches!(
         check(0).await,
-        Err(TokenError::Unavailable { .. })
+        Err(AccessTokenError::Unavailable { .. })
     ));
     assert!(matches!(
         check(1).await,
-        Err(TokenError::Unavailable { .. })
+        Err(AccessTokenError::Unavailable { .. })
     ));
     issuer.set_down(false);
     assert_eq!(check(31).await, Ok(()));
@@ -335,14 +341,14 @@ async fn the_last_keys_serve_for_a_day_while_the_issuer_is_down() {
     assert_eq!(check(31 + 23 * 3_600).await, Ok(()));
     let refused = check(31 + 24 * 3_600).await;
     assert!(
-        matches!(refused, Err(TokenError::Unavailable { retry_after }) if !retry_after.is_zero())
+        matches!(refused, Err(AccessTokenError::Unavailable { retry_after }) if !retry_after.is_zero())
     );
     // A key that is not in the last set may be valid: the caller is not told to sign in again.
     issuer.rotate();
     let other = issuer.sign(&with(&issuer, "exp", json!(NOW + 200_000)));
     let unknown = verifier.verify(&other, &[RESOURCE], at(31 + 3_700)).await;
     assert!(
-        matches!(unknown, Err(TokenError::Unavailable { .. })),
+        matches!(unknown, Err(AccessTokenError::Unavailable { .. })),
         "{unknown:?}"
     );
     issuer.set_down(false);
@@ -356,7 +362,7 @@ async fn the_last_keys_serve_for_a_day_while_the_issuer_is_down() {
 
 #[tokio::test]
 async fn the_issuer_is_asked_about_a_token_that_only_it_can_read() {
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let verifier = verifier(&issuer);
     let ask = async |token: &str, seconds: u64| {
         let asked = verifier.introspect(token, &[RESOURCE], at(seconds)).await;
@@ -374,13 +380,13 @@ async fn the_issuer_is_asked_about_a_token_that_only_it_can_read() {
     );
     assert!(matches!(
         ask("opaque", 30).await,
-        Err(TokenError::Unavailable { .. })
+        Err(AccessTokenError::Unavailable { .. })
     ));
     issuer.set_down(false);
     issuer.answer_about("opaque", json!({"active": false}));
     assert!(matches!(
         ask("opaque", 31).await,
-        Err(TokenError::Invalid(_))
+        Err(AccessTokenError::Invalid(_))
     ));
     assert_eq!(verifier.is_active("opaque", at(31)).await, Ok(false));
     // A kept response is no longer valid after the issuer has reported the token's end.
@@ -391,7 +397,7 @@ async fn the_issuer_is_asked_about_a_token_that_only_it_can_read() {
     assert_eq!(verifier.is_active("ended", at(41)).await, Ok(false));
     assert!(matches!(
         ask("ended", 41).await,
-        Err(TokenError::Invalid(_))
+        Err(AccessTokenError::Invalid(_))
     ));
     for (name, value) in [
         ("aud", json!("https://elsewhere")),
@@ -403,7 +409,7 @@ async fn the_issuer_is_asked_about_a_token_that_only_it_can_read() {
         wrong[name] = value;
         issuer.answer_about(name, wrong);
         assert!(
-            matches!(ask(name, 0).await, Err(TokenError::Invalid(_))),
+            matches!(ask(name, 0).await, Err(AccessTokenError::Invalid(_))),
             "{name}"
         );
     }
@@ -411,7 +417,7 @@ async fn the_issuer_is_asked_about_a_token_that_only_it_can_read() {
 
 #[tokio::test]
 async fn a_token_is_exchanged_as_this_client() {
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let provider = Provider::issuer(issuer.url(), "gate way").unwrap();
     let provider = provider.secret("s:e%c");
     let scopes = ["run".to_owned(), "read".to_owned()];
@@ -436,7 +442,7 @@ async fn a_token_is_exchanged_as_this_client() {
 
 #[tokio::test]
 async fn a_logout_token_ends_a_session_of_this_client() {
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let verifier = verifier(&issuer);
     let good = json!({
         "iss": issuer.url(), "aud": "gateway", "iat": NOW, "exp": NOW + 60, "jti": "1", "sid": "s-1", "sub": "ada",

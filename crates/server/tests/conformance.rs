@@ -11,7 +11,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-use mcp_elicit_testkit::peers::{Program, conformance};
+use mcp_elicit_testkit::peers::{PeerProgram, conformance};
 
 const PUSHED: [&str; 4] = [
     "tools-call-elicitation",
@@ -80,7 +80,7 @@ fn example() -> PathBuf {
 }
 
 /// Runs the whole suite for one revision and returns its summary: a line for each scenario.
-fn summary(suite: &Program, url: &str, revision: &str) -> String {
+fn summary(suite: &PeerProgram, url: &str, revision: &str) -> String {
     let results = tempfile::tempdir().unwrap();
     let results = results.path().to_str().unwrap();
     let suite = suite

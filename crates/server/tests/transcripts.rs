@@ -12,7 +12,7 @@ use std::time::Duration;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
 use mcp_elicit_testkit::transcript::replay::{Replay, ReplayStep};
-use mcp_elicit_testkit::transcript::{Event, Side, Transcript};
+use mcp_elicit_testkit::transcript::{Side, Transcript, TranscriptEvent};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams,
     GetPromptResponse, GetPromptResult, PromptMessage, ReadResourceRequestParams,
@@ -105,7 +105,7 @@ impl Greeter {
     fn of(transcript: &Transcript) -> Self {
         let mut questions: Vec<Question> = Vec::new();
         for line in &transcript.lines {
-            let Event::Says {
+            let TranscriptEvent::Says {
                 side: Side::Server,
                 pattern,
                 ..

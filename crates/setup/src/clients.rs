@@ -5,14 +5,14 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::environment::Paths;
-use crate::parse::Format;
+use crate::parse::FileFormat;
 
 /// The table that comes with the program; a test reads it.
-static TABLE: LazyLock<Vec<Client>> = LazyLock::new(|| {
+static TABLE: LazyLock<Vec<ClientFiles>> = LazyLock::new(|| {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Table {
-        client: Vec<Client>,
+        client: Vec<ClientFiles>,
     }
     let table = toml::from_str(include_str!("clients.toml"));
     table.map_or_else(|_| Vec::new(), |table: Table| table.client)
@@ -43,7 +43,7 @@ impl System {
 }
 
 /// The facts that the paths of files depend on.
-pub struct Surroundings<'a> {
+pub struct PathFacts<'a> {
     /// The system.
     pub system: System,
     /// A variable of the environment; an empty one counts as not set.
@@ -55,17 +55,17 @@ pub struct Surroundings<'a> {
 /// A client and its files.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Client {
+pub struct ClientFiles {
     id: String,
     name: String,
-    pub(crate) format: Format,
+    pub(crate) format: FileFormat,
     pub(crate) servers: Vec<Vec<String>>,
     next: String,
     base: Option<Base>,
     #[serde(default)]
-    pub(crate) entry: Entry,
+    pub(crate) entry: EntryMembers,
     time_limit: Option<TimeLimit>,
-    file: Vec<File>,
+    file: Vec<PathsBySystem>,
 }
 
 /// A folder that a variable may name.
@@ -79,7 +79,7 @@ struct Base {
 /// The names of the members of a server.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub(crate) struct Entry {
+pub(crate) struct EntryMembers {
     pub(crate) command: String,
     /// `true` if the command is a list that holds the arguments too.
     pub(crate) command_is_list: bool,
@@ -103,7 +103,7 @@ pub(crate) struct Entry {
     pub(crate) homes: Vec<String>,
 }
 
-impl Entry {
+impl EntryMembers {
     /// Returns what is known of the client's paths.
     pub(crate) fn paths(&self) -> Paths<'_> {
         Paths {
@@ -113,7 +113,7 @@ impl Entry {
     }
 }
 
-impl Default for Entry {
+impl Default for EntryMembers {
     fn default() -> Self {
         Self {
             command: "command".to_owned(),
@@ -146,7 +146,7 @@ pub(crate) struct TimeLimit {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct PathsBySystem {
     all: Option<String>,
     linux: Option<String>,
     macos: Option<String>,
@@ -157,14 +157,14 @@ struct File {
 
 /// The path of a file that a client may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Location {
+pub struct FileLocation {
     /// The path, in which `*` stands for any one name.
     pub path: String,
     /// `true` for a file of a project, which others may share.
     pub is_project: bool,
 }
 
-impl Client {
+impl ClientFiles {
     /// Returns all clients.
     pub fn all() -> &'static [Self] {
         &TABLE
@@ -195,7 +195,7 @@ impl Client {
     }
 
     /// Returns the paths of its files. A path that needs a folder which the environment does not name is left out.
-    pub fn locations(&self, around: &Surroundings<'_>) -> Vec<Location> {
+    pub fn locations(&self, around: &PathFacts<'_>) -> Vec<FileLocation> {
         let located = self.file.iter().filter_map(|file| {
             let of_system = match around.system {
                 System::Linux => &file.linux,
@@ -203,7 +203,7 @@ impl Client {
                 System::Windows => &file.windows,
             };
             let template = of_system.as_ref().or(file.all.as_ref())?;
-            Some(Location {
+            Some(FileLocation {
                 path: self.fill(template, around)?,
                 is_project: file.project,
             })
@@ -211,7 +211,7 @@ impl Client {
         located.collect()
     }
 
-    fn fill(&self, template: &str, around: &Surroundings<'_>) -> Option<String> {
+    fn fill(&self, template: &str, around: &PathFacts<'_>) -> Option<String> {
         let variable = |name: &str| (around.variable)(name).filter(|value| !value.is_empty());
         let home = || match around.system {
             System::Windows => variable("USERPROFILE").or_else(|| variable("HOME")),

@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::clients::Client;
-use crate::edit::{self, Edit, Editor, Literal, Op};
+use crate::clients::ClientFiles;
+use crate::edit::{self, Edit, FileEditor, Op, WrittenValue};
 use crate::environment::{Paths, is_foreign};
 use crate::journal::Undo;
 use crate::parse::{SyntaxError, parse};
-use crate::servers::{self, Server, State};
-use crate::tree::{Data, Node, Step, Value, line_of};
+use crate::servers::{self, ServerEntry, SetupState};
+use crate::tree::{Data, Node, NodeValue, PathStep, line_of};
 
 /// The largest file that is read, in bytes.
 pub const MAX_BYTES: usize = 16 << 20;
@@ -40,12 +40,12 @@ pub enum ReadError {
 
 /// A configuration file.
 pub struct Document {
-    client: &'static Client,
+    client: &'static ClientFiles,
     /// Without a byte order mark.
     text: String,
     has_bom: bool,
     root: Node,
-    servers: Vec<Server>,
+    servers: Vec<ServerEntry>,
     /// The folder of the project whose file it is.
     project: Option<PathBuf>,
 }
@@ -69,20 +69,20 @@ pub enum Wish {
 
 /// The planned changes of a file.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct FilePlan {
     /// The bytes before.
     pub before: Vec<u8>,
     /// The bytes afterwards; the same if nothing is to be changed.
     pub after: Vec<u8>,
     /// The changed servers.
-    pub changed: Vec<Changed>,
+    pub changed: Vec<ChangedServer>,
     /// The servers that cannot be changed, each with its line and the reason.
     pub left_alone: Vec<LeftAlone>,
 }
 
 /// A changed server.
 #[derive(Clone, Debug)]
-pub struct Changed {
+pub struct ChangedServer {
     /// Its name.
     pub name: String,
     /// The changed lines, with the values of variables and headers left out.
@@ -132,7 +132,7 @@ const RAISED: u64 = 300_000;
 
 impl Document {
     /// Reads a file of this client.
-    pub fn read(client: &'static Client, bytes: &[u8]) -> Result<Self, ReadError> {
+    pub fn read(client: &'static ClientFiles, bytes: &[u8]) -> Result<Self, ReadError> {
         if bytes.len() > MAX_BYTES {
             return Err(ReadError::TooLarge);
         }
@@ -165,12 +165,12 @@ impl Document {
     }
 
     /// Returns its servers, in its order.
-    pub fn servers(&self) -> &[Server] {
+    pub fn servers(&self) -> &[ServerEntry] {
         &self.servers
     }
 
     /// Returns the variables that the client sets for this server.
-    pub fn environment(&self, server: &Server) -> Vec<(String, String)> {
+    pub fn environment(&self, server: &ServerEntry) -> Vec<(String, String)> {
         let names = &self.client.entry;
         let entry = self.root.at(&server.path);
         let maps = [
@@ -186,21 +186,28 @@ impl Document {
     /// Returns the variable of a server's environment that puts code into the gateway or its launcher, or leads to a program
     /// of the same name in a folder of the project, or the member that names a file of the project with variables; `None` if
     /// there is none, or the gateway is not before the server.
-    pub fn foreign_code(&self, server: &Server) -> Option<String> {
+    pub fn foreign_code(&self, server: &ServerEntry) -> Option<String> {
         match server.state() {
-            State::Wrapped {
+            SetupState::Wrapped {
                 launcher, program, ..
             } => self.foreign_to(server, launcher, program),
-            State::Program { .. } | State::Url { .. } | State::Unsupported { .. } => None,
+            SetupState::Program { .. }
+            | SetupState::Url { .. }
+            | SetupState::Unsupported { .. } => None,
         }
     }
 
     /// Returns the same for a gateway of this program that is put before the server.
-    pub fn foreign_code_for(&self, server: &Server, program: &str) -> Option<String> {
+    pub fn foreign_code_for(&self, server: &ServerEntry, program: &str) -> Option<String> {
         self.foreign_to(server, &[], program)
     }
 
-    fn foreign_to(&self, server: &Server, launcher: &[String], program: &str) -> Option<String> {
+    fn foreign_to(
+        &self,
+        server: &ServerEntry,
+        launcher: &[String],
+        program: &str,
+    ) -> Option<String> {
         let names = &self.client.entry;
         let paths = Paths {
             project: self.project.as_deref(),
@@ -221,7 +228,7 @@ impl Document {
     }
 
     /// Returns the time limit of this server, if it is too short for a person.
-    pub fn short_limit(&self, server: &Server) -> Option<ShortLimit> {
+    pub fn short_limit(&self, server: &ServerEntry) -> Option<ShortLimit> {
         let limit = self.client.time_limit()?;
         let set = self.root.at(&server.path)?.get(&limit.member);
         let number = match set {
@@ -252,8 +259,8 @@ impl Document {
 
     /// Plans changes. Each server is changed as a whole or left alone; the result is read again, and differs in exactly
     /// the intended values.
-    pub fn plan(&self, wishes: &[(&Server, Wish)]) -> Plan {
-        let mut chosen: Vec<(&Server, Vec<Op>, Vec<Edit>)> = Vec::new();
+    pub fn plan(&self, wishes: &[(&ServerEntry, Wish)]) -> FilePlan {
+        let mut chosen: Vec<(&ServerEntry, Vec<Op>, Vec<Edit>)> = Vec::new();
         let mut left_alone = Vec::new();
         for (server, wish) in wishes {
             match self.planned(server, wish) {
@@ -288,7 +295,7 @@ impl Document {
         };
         let changed = chosen.iter().filter_map(|(server, ops, edits)| {
             let entry = self.root.at(&server.path)?;
-            Some(Changed {
+            Some(ChangedServer {
                 name: server.name().to_owned(),
                 diff: self.diff(entry, edits),
                 foreign_code: wishes.iter().find_map(|(wished, wish)| match wish {
@@ -304,7 +311,7 @@ impl Document {
                 },
             })
         });
-        Plan {
+        FilePlan {
             before: self.bytes(&self.text),
             changed: changed.collect(),
             after: self.bytes(&after),
@@ -313,12 +320,12 @@ impl Document {
     }
 
     /// Finds the server that the journal names, if it is still there under its name.
-    pub fn find(&self, undo: &Undo) -> Option<&Server> {
+    pub fn find(&self, undo: &Undo) -> Option<&ServerEntry> {
         let same_path = self
             .servers
             .iter()
             .find(|server| server.path == undo.path && server.name() == undo.name);
-        let is_list = matches!(undo.path.last(), Some(Step::Index(_)));
+        let is_list = matches!(undo.path.last(), Some(PathStep::Index(_)));
         let by_name = || {
             self.servers
                 .iter()
@@ -333,13 +340,13 @@ impl Document {
     }
 
     /// Returns the changes of one server and their edits, which were checked alone.
-    fn planned(&self, server: &Server, wish: &Wish) -> Result<(Vec<Op>, Vec<Edit>), String> {
+    fn planned(&self, server: &ServerEntry, wish: &Wish) -> Result<(Vec<Op>, Vec<Edit>), String> {
         let gone = || "it is gone".to_owned();
-        if let State::Unsupported { why } = server.state() {
+        if let SetupState::Unsupported { why } = server.state() {
             return Err(why.clone());
         }
         let entry = self.root.at(&server.path).ok_or_else(gone)?;
-        let is_wrapped = matches!(server.state(), State::Wrapped { .. });
+        let is_wrapped = matches!(server.state(), SetupState::Wrapped { .. });
         let ops = match wish {
             Wish::Wrap { .. } if is_wrapped => Vec::new(),
             Wish::Wrap { program } => servers::wrap(self.client, entry, server.name(), program)?,
@@ -348,7 +355,7 @@ impl Document {
             Wish::Unwrap { undo: Some(undo) } => undo.ops.clone(),
             Wish::Unwrap { undo: None } => servers::unwrap(self.client, entry)?,
         };
-        let editor = Editor {
+        let editor = FileEditor {
             text: &self.text,
             format: self.client.format,
         };
@@ -361,11 +368,11 @@ impl Document {
         Ok((ops, edits))
     }
 
-    fn raise(&self, server: &Server, entry: &Node) -> Vec<Op> {
+    fn raise(&self, server: &ServerEntry, entry: &Node) -> Vec<Op> {
         let (Some(limit), Some(_)) = (self.client.time_limit(), self.short_limit(server)) else {
             return Vec::new();
         };
-        let new = Literal::Number(RAISED / limit.milliseconds);
+        let new = WrittenValue::Number(RAISED / limit.milliseconds);
         let (at, member) = (Vec::new(), limit.member.clone());
         if entry.get(&limit.member).is_some() {
             return vec![Op::Set { at, member, new }];
@@ -385,7 +392,7 @@ impl Document {
     }
 
     /// Applies edits, reads the result, and compares it with the intended values.
-    fn applied(&self, edits: &[Edit], changes: &[(&Server, &[Op])]) -> Result<String, String> {
+    fn applied(&self, edits: &[Edit], changes: &[(&ServerEntry, &[Op])]) -> Result<String, String> {
         let unusual = || "it is written in an unusual form: change it by hand".to_owned();
         let after = edit::apply(&self.text, edits).ok_or_else(unusual)?;
         let mut intended: Data = self.root.data();
@@ -477,8 +484,8 @@ impl Document {
 
 fn texts(node: &Node, found: &mut Vec<Range<usize>>) {
     match &node.value {
-        Value::Text(_) | Value::Other(_) => found.push(node.range.clone()),
-        Value::List(nodes, _) => nodes.iter().for_each(|one| texts(one, found)),
-        Value::Map(members, _) => members.iter().for_each(|one| texts(&one.value, found)),
+        NodeValue::Text(_) | NodeValue::Other(_) => found.push(node.range.clone()),
+        NodeValue::List(nodes, _) => nodes.iter().for_each(|one| texts(one, found)),
+        NodeValue::Map(members, _) => members.iter().for_each(|one| texts(&one.value, found)),
     }
 }

@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::parse::Format;
-use crate::tree::{Data, Node, Step, Style, Value};
+use crate::parse::FileFormat;
+use crate::tree::{Data, Node, NodeStyle, NodeValue, PathStep};
 
 /// One replacement in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,35 +22,35 @@ pub(crate) struct Edit {
 pub(crate) enum Op {
     /// Replaces the value of a member.
     Set {
-        at: Vec<Step>,
+        at: Vec<PathStep>,
         member: String,
-        new: Literal,
+        new: WrittenValue,
     },
     /// Renames a member; its value stays. `raw` is the new name as it stood in the file.
     Rename {
-        at: Vec<Step>,
+        at: Vec<PathStep>,
         member: String,
         new: String,
         raw: Option<String>,
     },
     /// Adds a member after the value of another one.
     AddAfter {
-        at: Vec<Step>,
+        at: Vec<PathStep>,
         after: String,
         member: String,
-        new: Literal,
+        new: WrittenValue,
     },
     /// Removes a member that follows another one.
-    Remove { at: Vec<Step>, member: String },
+    Remove { at: Vec<PathStep>, member: String },
     /// Adds texts at the beginning of a list.
     Prepend {
-        at: Vec<Step>,
+        at: Vec<PathStep>,
         member: String,
         texts: Vec<String>,
     },
     /// Removes texts from the beginning of a list.
     Unprepend {
-        at: Vec<Step>,
+        at: Vec<PathStep>,
         member: String,
         texts: Vec<String>,
     },
@@ -58,7 +58,7 @@ pub(crate) enum Op {
 
 impl Op {
     /// Returns the changed member: its map, and its name before the change.
-    pub(crate) fn target(&self) -> (&[Step], &str) {
+    pub(crate) fn target(&self) -> (&[PathStep], &str) {
         match self {
             Self::Set { at, member, .. }
             | Self::Rename { at, member, .. }
@@ -73,7 +73,7 @@ impl Op {
 /// A value that is written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Literal {
+pub(crate) enum WrittenValue {
     Text(String),
     /// A number, as it is written.
     Number(u64),
@@ -89,7 +89,7 @@ pub(crate) enum Literal {
     },
 }
 
-impl Literal {
+impl WrittenValue {
     fn data(&self) -> Data {
         match self {
             Self::Text(text) | Self::Source { text, .. } => Data::Text(text.clone()),
@@ -129,13 +129,13 @@ pub(crate) fn spell(text: &str) -> String {
     })
 }
 
-fn spell_key(format: Format, key: &str) -> String {
+fn spell_key(format: FileFormat, key: &str) -> String {
     let is_bare = !key.is_empty()
         && key
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
         && key.starts_with(|c: char| c.is_ascii_alphabetic());
-    if is_bare && format != Format::Json {
+    if is_bare && format != FileFormat::Json {
         return key.to_owned();
     }
     spell(key)
@@ -158,15 +158,15 @@ pub(crate) fn apply(text: &str, edits: &[Edit]) -> Option<String> {
 }
 
 /// A file in which changes are written.
-pub(crate) struct Editor<'a> {
+pub(crate) struct FileEditor<'a> {
     pub(crate) text: &'a str,
-    pub(crate) format: Format,
+    pub(crate) format: FileFormat,
 }
 
-impl Editor<'_> {
+impl FileEditor<'_> {
     /// Returns the edits of a change within this entry, or why it cannot be written.
     pub(crate) fn edits(&self, entry: &Node, op: &Op) -> Result<Vec<Edit>, String> {
-        let map = |at: &[Step]| {
+        let map = |at: &[PathStep]| {
             entry
                 .at(at)
                 .ok_or_else(|| "a part of it is gone".to_owned())
@@ -217,10 +217,10 @@ impl Editor<'_> {
         map: &Node,
         after: &str,
         member: &str,
-        new: &Literal,
+        new: &WrittenValue,
     ) -> Result<Edit, String> {
         let found = map.member(after).ok_or_else(|| gone(after))?;
-        let Value::Map(_, style) = &map.value else {
+        let NodeValue::Map(_, style) = &map.value else {
             return Err("a part of it is gone".to_owned());
         };
         let (own_line, indent) = self.indent(found.key_range.start);
@@ -233,15 +233,15 @@ impl Editor<'_> {
         let is_plain = colon.trim_matches([' ', '\t']).len() == 1;
         let colon = match self.format {
             _ if is_plain => colon,
-            Format::Toml => " = ",
-            Format::Json | Format::Yaml => ": ",
+            FileFormat::Toml => " = ",
+            FileFormat::Json | FileFormat::Yaml => ": ",
         };
         let before = match style {
-            Style::Block => format!("{eol}{indent}"),
-            Style::Flow if own_line => format!(",{eol}{indent}"),
-            Style::Flow if colon == ":" => ",".to_owned(),
-            Style::Flow => ", ".to_owned(),
-            Style::Dotted => return Err(format!("`{after}` is written with a dotted key")),
+            NodeStyle::Block => format!("{eol}{indent}"),
+            NodeStyle::Flow if own_line => format!(",{eol}{indent}"),
+            NodeStyle::Flow if colon == ":" => ",".to_owned(),
+            NodeStyle::Flow => ", ".to_owned(),
+            NodeStyle::Dotted => return Err(format!("`{after}` is written with a dotted key")),
         };
         let text = format!(
             "{before}{}{colon}{}",
@@ -273,12 +273,12 @@ impl Editor<'_> {
     }
 
     fn prepend(&self, list: &Node, texts: &[String]) -> Result<Edit, String> {
-        let Value::List(nodes, style) = &list.value else {
+        let NodeValue::List(nodes, style) = &list.value else {
             return Err("its arguments are no list".to_owned());
         };
         let spelled: Vec<_> = texts.iter().map(|text| spell(text)).collect();
         let Some(first) = nodes.first() else {
-            if *style != Style::Flow {
+            if *style != NodeStyle::Flow {
                 return Err("its arguments are no list".to_owned());
             }
             let at = list.range.start + 1;
@@ -288,7 +288,7 @@ impl Editor<'_> {
             });
         };
         let start = first.range.start;
-        if *style == Style::Block {
+        if *style == NodeStyle::Block {
             let dash = self.dash(start)?;
             let (_, indent) = self.indent(dash);
             let eol = self.end_of_line();
@@ -319,7 +319,7 @@ impl Editor<'_> {
         if !ours.eq(texts.iter().map(|text| Some(text.as_str()))) {
             return Err("its arguments were changed".to_owned());
         }
-        let is_block = matches!(list.value, Value::List(_, Style::Block));
+        let is_block = matches!(list.value, NodeValue::List(_, NodeStyle::Block));
         let first_byte = |node: &Node| {
             if is_block {
                 self.dash(node.range.start)
@@ -423,13 +423,15 @@ pub(crate) fn apply_to_data(entry: &mut Data, ops: &[Op]) -> Option<()> {
     Some(())
 }
 
-fn member_mut<'a>(entry: &'a mut Data, at: &[Step], member: &str) -> Option<&'a mut Data> {
-    entry.at_mut(at)?.at_mut(&[Step::Key(member.to_owned())])
+fn member_mut<'a>(entry: &'a mut Data, at: &[PathStep], member: &str) -> Option<&'a mut Data> {
+    entry
+        .at_mut(at)?
+        .at_mut(&[PathStep::Key(member.to_owned())])
 }
 
 /// Returns the changes that undo these, as names are after them. `text` is the file before them.
 pub(crate) fn inverse(text: &str, entry: &Node, ops: &[Op]) -> Option<Vec<Op>> {
-    let renamed = |at: &[Step], member: &str| {
+    let renamed = |at: &[PathStep], member: &str| {
         let found = ops.iter().find_map(|op| match op {
             Op::Rename {
                 at: there,
@@ -441,22 +443,22 @@ pub(crate) fn inverse(text: &str, entry: &Node, ops: &[Op]) -> Option<Vec<Op>> {
         });
         found.unwrap_or_else(|| member.to_owned())
     };
-    let path = |at: &[Step]| -> Vec<Step> {
-        let step = |(depth, step): (usize, &Step)| match step {
-            Step::Key(key) => Step::Key(renamed(&at[..depth], key)),
-            Step::Index(index) => Step::Index(*index),
+    let path = |at: &[PathStep]| -> Vec<PathStep> {
+        let step = |(depth, step): (usize, &PathStep)| match step {
+            PathStep::Key(key) => PathStep::Key(renamed(&at[..depth], key)),
+            PathStep::Index(index) => PathStep::Index(*index),
         };
         at.iter().enumerate().map(step).collect()
     };
-    let source = |at: &[Step], member: &str| {
+    let source = |at: &[PathStep], member: &str| {
         let node = entry.at(at)?.get(member)?;
         let raw = text.get(node.range.clone())?.to_owned();
         Some(match &node.value {
-            Value::Text(text) => Literal::Source {
+            NodeValue::Text(text) => WrittenValue::Source {
                 raw,
                 text: text.clone(),
             },
-            _ => Literal::SourceNumber { raw },
+            _ => WrittenValue::SourceNumber { raw },
         })
     };
     let inverse = |op: &Op| {

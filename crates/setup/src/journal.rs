@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::edit::Op;
-use crate::tree::Step;
+use crate::tree::PathStep;
 
 /// The changes that undo those of one server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undo {
-    pub(crate) path: Vec<Step>,
+    pub(crate) path: Vec<PathStep>,
     pub(crate) name: String,
     pub(crate) ops: Vec<Op>,
 }
@@ -27,7 +27,7 @@ impl Undo {
 
 /// One change of a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Entry {
+pub struct JournalEntry {
     /// The changed file, without symbolic links.
     pub path: PathBuf,
     /// The whole file before the change.
@@ -41,7 +41,7 @@ pub struct Entry {
     pub(crate) file: PathBuf,
 }
 
-impl Entry {
+impl JournalEntry {
     /// Creates an entry for a change.
     pub(crate) fn new(path: &Path, before: &str, after: &[u8], servers: Vec<Undo>) -> Self {
         Self {
@@ -64,7 +64,7 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
 
 /// The journal, held by one process at a time.
 #[derive(Debug)]
-pub struct Journal {
+pub struct SetupJournal {
     folder: PathBuf,
     _lock: File,
 }
@@ -86,7 +86,7 @@ pub enum JournalError {
 /// The largest entry that is read, in bytes: a file may double when its characters are escaped.
 const MAX_BYTES: u64 = 64 << 20;
 
-impl Journal {
+impl SetupJournal {
     /// Opens the journal in this folder, which is created if there is none.
     pub fn open(folder: &Path) -> Result<Self, JournalError> {
         let failed = |error| JournalError::File(folder.to_owned(), error);
@@ -107,12 +107,12 @@ impl Journal {
     }
 
     /// Returns the entries, the newest first.
-    pub fn entries(&self) -> Result<Vec<Entry>, JournalError> {
+    pub fn entries(&self) -> Result<Vec<JournalEntry>, JournalError> {
         read(&self.folder)
     }
 
     /// Writes an entry so that it is whole or absent after a crash.
-    pub(crate) fn add(&self, entry: &Entry) -> io::Result<PathBuf> {
+    pub(crate) fn add(&self, entry: &JournalEntry) -> io::Result<PathBuf> {
         let last = numbered(&self.folder)?
             .last()
             .map_or(0, |(number, _)| *number);
@@ -127,21 +127,21 @@ impl Journal {
     }
 
     /// Removes an entry that has no use any more.
-    pub(crate) fn remove(&self, entry: &Entry) -> io::Result<()> {
+    pub(crate) fn remove(&self, entry: &JournalEntry) -> io::Result<()> {
         fs::remove_file(&entry.file)?;
         sync_folder(&self.folder)
     }
 }
 
 /// Returns the entries of a journal, the newest first; none if there is no such folder.
-pub fn read(folder: &Path) -> Result<Vec<Entry>, JournalError> {
+pub fn read(folder: &Path) -> Result<Vec<JournalEntry>, JournalError> {
     let failed = |error| JournalError::File(folder.to_owned(), error);
     let mut entries = Vec::new();
     for (_, path) in numbered(folder).map_err(failed)?.into_iter().rev() {
         let length = fs::metadata(&path).map_or(0, |about| about.len());
         let bytes = fs::read(&path).map_err(|error| JournalError::File(path.clone(), error))?;
-        match serde_json::from_slice::<Entry>(&bytes) {
-            Ok(entry) if length <= MAX_BYTES => entries.push(Entry {
+        match serde_json::from_slice::<JournalEntry>(&bytes) {
+            Ok(entry) if length <= MAX_BYTES => entries.push(JournalEntry {
                 file: path,
                 ..entry
             }),

@@ -30,10 +30,10 @@ mod tree;
 pub mod undo;
 pub mod write;
 
-pub use clients::{Client, Location, Surroundings, System};
+pub use clients::{ClientFiles, FileLocation, PathFacts, System};
 pub use document::{
-    Changed, DiffLine, Document, LeftAlone, MAX_BYTES, MAX_ENTRIES, Plan, ReadError, ShortLimit,
-    Wish,
+    ChangedServer, DiffLine, Document, FilePlan, LeftAlone, MAX_BYTES, MAX_ENTRIES, ReadError,
+    ShortLimit, Wish,
 };
-pub use parse::{Format, SyntaxError};
-pub use servers::{Server, State};
+pub use parse::{FileFormat, SyntaxError};
+pub use servers::{ServerEntry, SetupState};

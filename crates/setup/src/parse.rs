@@ -11,7 +11,7 @@ use crate::tree::{Node, line_of};
 /// The format of a configuration file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Format {
+pub enum FileFormat {
     /// JSON; comments and trailing commas are read too.
     Json,
     /// TOML.
@@ -48,10 +48,10 @@ impl SyntaxError {
 }
 
 /// Reads a text without a byte order mark. A text without a value is an empty map.
-pub(crate) fn parse(format: Format, text: &str) -> Result<Node, SyntaxError> {
+pub(crate) fn parse(format: FileFormat, text: &str) -> Result<Node, SyntaxError> {
     match format {
-        Format::Json => json::parse(text),
-        Format::Toml => toml_tables::parse(text),
-        Format::Yaml => yaml::parse(text),
+        FileFormat::Json => json::parse(text),
+        FileFormat::Toml => toml_tables::parse(text),
+        FileFormat::Yaml => yaml::parse(text),
     }
 }

@@ -2,18 +2,18 @@
 
 use std::path::Path;
 
-use crate::clients::{Client, Entry};
-use crate::edit::{Literal, Op};
+use crate::clients::{ClientFiles, EntryMembers};
+use crate::edit::{Op, WrittenValue};
 use crate::environment::{Paths, changes_programs, is_in, is_view_of_process};
-use crate::tree::{Member, Node, Step, Value, line_of};
+use crate::tree::{MapMember, Node, NodeValue, PathStep, line_of};
 
 /// A server in a configuration file.
 #[derive(Clone, Debug)]
-pub struct Server {
-    pub(crate) path: Vec<Step>,
+pub struct ServerEntry {
+    pub(crate) path: Vec<PathStep>,
     name: String,
     line: usize,
-    state: State,
+    state: SetupState,
     /// The folder that the client starts it in, as it is written.
     folder: Option<String>,
     is_disabled: bool,
@@ -21,7 +21,7 @@ pub struct Server {
 
 /// The state of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum SetupState {
     /// The client starts it.
     Program {
         /// The command and its arguments.
@@ -50,7 +50,7 @@ pub enum State {
     },
 }
 
-impl Server {
+impl ServerEntry {
     /// Returns its name in the file.
     pub fn name(&self) -> &str {
         &self.name
@@ -67,14 +67,14 @@ impl Server {
     }
 
     /// Returns its state.
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &SetupState {
         &self.state
     }
 
     /// Counts a gateway's program in this folder of a project as any other program, also one that a link leads to, or that
     /// a package runner or the shell of Windows finds in the project.
     pub(crate) fn refuse_program_in(&mut self, folder: &Path) {
-        let State::Wrapped {
+        let SetupState::Wrapped {
             launcher,
             program,
             args,
@@ -123,12 +123,12 @@ impl Server {
         }
         let program = std::slice::from_ref(program);
         let command = [launcher.as_slice(), program, args.as_slice()].concat();
-        self.state = State::Program { command };
+        self.state = SetupState::Program { command };
     }
 
     /// Returns `true` if its command names a gateway, but in a way that the project can lead to another program.
     pub fn is_doubtful_gateway(&self) -> bool {
-        let State::Program { command } = &self.state else {
+        let SetupState::Program { command } = &self.state else {
             return false;
         };
         let mut pairs = command.windows(2);
@@ -176,7 +176,7 @@ const OWN_SIGN_IN: [&str; 5] = [
 ];
 
 /// Returns the number of servers, with the members above them that are looked into.
-pub(crate) fn count(client: &Client, root: &Node) -> usize {
+pub(crate) fn count(client: &ClientFiles, root: &Node) -> usize {
     fn below(node: &Node, keys: &[String]) -> usize {
         let members = node.members();
         let Some((key, rest)) = keys.split_first() else {
@@ -189,7 +189,7 @@ pub(crate) fn count(client: &Client, root: &Node) -> usize {
 }
 
 /// Returns the servers of a file, in its order.
-pub(crate) fn find(client: &Client, text: &str, root: &Node) -> Vec<Server> {
+pub(crate) fn find(client: &ClientFiles, text: &str, root: &Node) -> Vec<ServerEntry> {
     let mut found = Vec::new();
     for keys in &client.servers {
         descend(client, text, root, keys, &[], None, &mut found);
@@ -199,13 +199,13 @@ pub(crate) fn find(client: &Client, text: &str, root: &Node) -> Vec<Server> {
 
 /// `obstacle` is why nothing below may be changed.
 fn descend(
-    client: &Client,
+    client: &ClientFiles,
     text: &str,
     node: &Node,
     keys: &[String],
-    path: &[Step],
+    path: &[PathStep],
     obstacle: Option<String>,
-    found: &mut Vec<Server>,
+    found: &mut Vec<ServerEntry>,
 ) {
     let obstacle = obstacle.or_else(|| {
         let line = line_of(text, node.range.start);
@@ -219,13 +219,13 @@ fn descend(
         if key == "*" || *key == member.key {
             let obstacle = obstacle.clone().or_else(|| twice(text, node, member));
             let mut path = path.to_vec();
-            path.push(Step::Key(member.key.clone()));
+            path.push(PathStep::Key(member.key.clone()));
             descend(client, text, &member.value, rest, &path, obstacle, found);
         }
     }
 }
 
-fn twice(text: &str, map: &Node, member: &Member) -> Option<String> {
+fn twice(text: &str, map: &Node, member: &MapMember) -> Option<String> {
     let is_twice = map.member(&member.key).is_none();
     let last = map
         .members()
@@ -237,35 +237,36 @@ fn twice(text: &str, map: &Node, member: &Member) -> Option<String> {
 }
 
 fn entries(
-    client: &Client,
+    client: &ClientFiles,
     text: &str,
     node: &Node,
-    path: &[Step],
+    path: &[PathStep],
     obstacle: Option<&str>,
-    found: &mut Vec<Server>,
+    found: &mut Vec<ServerEntry>,
 ) {
-    let mut add = |step: Step, name: &str, at: usize, entry: &Node, obstacle: Option<String>| {
-        let mut path = path.to_vec();
-        path.push(step);
-        let state = match obstacle {
-            Some(why) => State::Unsupported { why },
-            None => state(client, text, entry),
+    let mut add =
+        |step: PathStep, name: &str, at: usize, entry: &Node, obstacle: Option<String>| {
+            let mut path = path.to_vec();
+            path.push(step);
+            let state = match obstacle {
+                Some(why) => SetupState::Unsupported { why },
+                None => state(client, text, entry),
+            };
+            found.push(ServerEntry {
+                path,
+                name: name.to_owned(),
+                line: line_of(text, at),
+                state,
+                folder: entry.get("cwd").and_then(Node::text).map(str::to_owned),
+                is_disabled: is_disabled(entry),
+            });
         };
-        found.push(Server {
-            path,
-            name: name.to_owned(),
-            line: line_of(text, at),
-            state,
-            folder: entry.get("cwd").and_then(Node::text).map(str::to_owned),
-            is_disabled: is_disabled(entry),
-        });
-    };
     let obstacle = obstacle.map(str::to_owned);
     match &node.value {
-        Value::Map(members, _) => {
+        NodeValue::Map(members, _) => {
             for member in members {
                 let obstacle = obstacle.clone().or_else(|| twice(text, node, member));
-                let step = Step::Key(member.key.clone());
+                let step = PathStep::Key(member.key.clone());
                 add(
                     step,
                     &member.key,
@@ -275,7 +276,7 @@ fn entries(
                 );
             }
         }
-        Value::List(nodes, _) => {
+        NodeValue::List(nodes, _) => {
             for (index, entry) in nodes.iter().enumerate() {
                 let Some(name) = entry.get("name").and_then(Node::word) else {
                     continue;
@@ -287,10 +288,16 @@ fn entries(
                 let obstacle = obstacle.or_else(|| {
                     (twins.count() > 1).then(|| format!("two servers are called `{name}`"))
                 });
-                add(Step::Index(index), name, entry.range.start, entry, obstacle);
+                add(
+                    PathStep::Index(index),
+                    name,
+                    entry.range.start,
+                    entry,
+                    obstacle,
+                );
             }
         }
-        Value::Text(_) | Value::Other(_) => {}
+        NodeValue::Text(_) | NodeValue::Other(_) => {}
     }
 }
 
@@ -305,9 +312,9 @@ fn is_disabled(entry: &Node) -> bool {
 }
 
 /// The command of a server, with its place in the entry.
-struct Command<'a> {
+struct ServerCommand<'a> {
     /// The map that holds it.
-    at: Vec<Step>,
+    at: Vec<PathStep>,
     member: &'a str,
     args: Option<&'a str>,
     /// The command and its arguments, as they are written.
@@ -316,7 +323,7 @@ struct Command<'a> {
     is_list: bool,
 }
 
-fn command<'a>(names: &'a Entry, entry: &Node) -> Result<Option<Command<'a>>, String> {
+fn command<'a>(names: &'a EntryMembers, entry: &Node) -> Result<Option<ServerCommand<'a>>, String> {
     let Some(node) = entry.get(&names.command) else {
         return Ok(None);
     };
@@ -334,22 +341,22 @@ fn command<'a>(names: &'a Entry, entry: &Node) -> Result<Option<Command<'a>>, St
             .collect()
     };
     let command = match &node.value {
-        Value::Text(first) => Command {
+        NodeValue::Text(first) => ServerCommand {
             at: Vec::new(),
             member: &names.command,
             args: Some(&names.args),
             words: [vec![first.clone()], words(entry.get(&names.args))?].concat(),
             is_list: false,
         },
-        Value::List(..) => Command {
+        NodeValue::List(..) => ServerCommand {
             at: Vec::new(),
             member: &names.command,
             args: None,
             words: words(Some(node))?,
             is_list: true,
         },
-        Value::Map(..) => Command {
-            at: vec![Step::Key(names.command.clone())],
+        NodeValue::Map(..) => ServerCommand {
+            at: vec![PathStep::Key(names.command.clone())],
             member: "path",
             args: Some("args"),
             words: [
@@ -364,7 +371,7 @@ fn command<'a>(names: &'a Entry, entry: &Node) -> Result<Option<Command<'a>>, St
             .concat(),
             is_list: false,
         },
-        Value::Other(_) => return Err(not_text()),
+        NodeValue::Other(_) => return Err(not_text()),
     };
     match command.words.first() {
         Some(first) if !first.trim().is_empty() => Ok(Some(command)),
@@ -372,14 +379,14 @@ fn command<'a>(names: &'a Entry, entry: &Node) -> Result<Option<Command<'a>>, St
     }
 }
 
-fn state(client: &Client, text: &str, entry: &Node) -> State {
+fn state(client: &ClientFiles, text: &str, entry: &Node) -> SetupState {
     match checked_state(client, text, entry) {
         Ok(state) => state,
-        Err(why) => State::Unsupported { why },
+        Err(why) => SetupState::Unsupported { why },
     }
 }
 
-fn checked_state(client: &Client, text: &str, entry: &Node) -> Result<State, String> {
+fn checked_state(client: &ClientFiles, text: &str, entry: &Node) -> Result<SetupState, String> {
     if let Some(node) = entry.shared() {
         let line = line_of(text, node.range.start);
         return Err(format!(
@@ -393,7 +400,7 @@ fn checked_state(client: &Client, text: &str, entry: &Node) -> Result<State, Str
             member.key
         ));
     }
-    if !matches!(entry.value, Value::Map(..)) {
+    if !matches!(entry.value, NodeValue::Map(..)) {
         return Err("it is not an object".to_owned());
     }
     let names = &client.entry;
@@ -404,13 +411,13 @@ fn checked_state(client: &Client, text: &str, entry: &Node) -> Result<State, Str
             return Err("it has a command and a URL, of which the client uses one".to_owned());
         }
         if let Some(at) = gateway_at(&command.words, names.paths()) {
-            return Ok(State::Wrapped {
+            return Ok(SetupState::Wrapped {
                 launcher: command.words[..at].to_vec(),
                 program: command.words[at].clone(),
                 args: command.words[at + 1..].to_vec(),
             });
         }
-        return Ok(State::Program {
+        return Ok(SetupState::Program {
             command: command.words,
         });
     }
@@ -423,7 +430,7 @@ fn checked_state(client: &Client, text: &str, entry: &Node) -> Result<State, Str
     .into_iter()
     .flatten()
     .any(|member| entry.get(member).is_some());
-    Ok(State::Url {
+    Ok(SetupState::Url {
         url,
         has_credentials,
     })
@@ -601,7 +608,7 @@ fn without_ending(file: &str) -> &str {
     known.unwrap_or(file)
 }
 
-fn url_node(names: &Entry, entry: &Node) -> Result<String, String> {
+fn url_node(names: &EntryMembers, entry: &Node) -> Result<String, String> {
     let transport = entry.get("type").or_else(|| entry.get("transport"));
     let is_sse = transport.and_then(Node::text) == Some("sse");
     let sse_only = names
@@ -637,7 +644,7 @@ fn url_node(names: &Entry, entry: &Node) -> Result<String, String> {
         .flatten()
         .filter_map(|member| entry.get(member))
     {
-        if !matches!(map.value, Value::Map(..)) {
+        if !matches!(map.value, NodeValue::Map(..)) {
             return Err("its headers are not an object".to_owned());
         }
         for member in map.members() {
@@ -697,7 +704,7 @@ fn gateway_args(name: &str) -> Vec<String> {
 
 /// Returns the changes that put this program before a server.
 pub(crate) fn wrap(
-    client: &Client,
+    client: &ClientFiles,
     entry: &Node,
     name: &str,
     program: &str,
@@ -721,7 +728,7 @@ pub(crate) fn wrap(
     let set = Op::Set {
         at: at.clone(),
         member: found.member.to_owned(),
-        new: Literal::Text(program.to_owned()),
+        new: WrittenValue::Text(program.to_owned()),
     };
     let args = found.args.unwrap_or_default();
     let has_args = entry.at(&at).is_some_and(|map| map.get(args).is_some());
@@ -736,13 +743,18 @@ pub(crate) fn wrap(
             at,
             after: found.member.to_owned(),
             member: args.to_owned(),
-            new: Literal::Texts(prefix),
+            new: WrittenValue::Texts(prefix),
         }
     };
     Ok(vec![set, add])
 }
 
-fn wrap_url(names: &Entry, entry: &Node, name: &str, program: &str) -> Result<Vec<Op>, String> {
+fn wrap_url(
+    names: &EntryMembers,
+    entry: &Node,
+    name: &str,
+    program: &str,
+) -> Result<Vec<Op>, String> {
     let url = url_node(names, entry)?;
     let top = Vec::new;
     let mut args = gateway_args(name);
@@ -766,7 +778,7 @@ fn wrap_url(names: &Entry, entry: &Node, name: &str, program: &str) -> Result<Ve
                 "--header-env".to_owned(),
                 format!("{}={variable}", member.key),
             ]);
-            let at = vec![Step::Key(names.headers.clone())];
+            let at = vec![PathStep::Key(names.headers.clone())];
             ops.push(Op::Rename {
                 at,
                 member: member.key.clone(),
@@ -798,7 +810,7 @@ fn wrap_url(names: &Entry, entry: &Node, name: &str, program: &str) -> Result<Ve
         ops.push(Op::Set {
             at: top(),
             member: member.clone(),
-            new: Literal::Texts(vec![variable.to_owned()]),
+            new: WrittenValue::Texts(vec![variable.to_owned()]),
         });
         ops.push(Op::Rename {
             at: top(),
@@ -815,19 +827,19 @@ fn wrap_url(names: &Entry, entry: &Node, name: &str, program: &str) -> Result<Ve
         ops.push(Op::Set {
             at: top(),
             member: "type".to_owned(),
-            new: Literal::Text(stdio.clone()),
+            new: WrittenValue::Text(stdio.clone()),
         });
     }
-    let mut command = Literal::Text(program.to_owned());
+    let mut command = WrittenValue::Text(program.to_owned());
     if names.command_is_list {
         args.insert(0, program.to_owned());
-        command = Literal::Texts(args);
+        command = WrittenValue::Texts(args);
     } else {
         ops.push(Op::AddAfter {
             at: top(),
             after: names.url.clone(),
             member: names.args.clone(),
-            new: Literal::Texts(args),
+            new: WrittenValue::Texts(args),
         });
     }
     ops.push(Op::Set {
@@ -839,7 +851,7 @@ fn wrap_url(names: &Entry, entry: &Node, name: &str, program: &str) -> Result<Ve
 }
 
 /// Returns the changes that take the gateway from before a server, from its arguments alone: for a program only.
-pub(crate) fn unwrap(client: &Client, entry: &Node) -> Result<Vec<Op>, String> {
+pub(crate) fn unwrap(client: &ClientFiles, entry: &Node) -> Result<Vec<Op>, String> {
     let names = &client.entry;
     let by_hand = || "nothing is known of its form before: change it by hand".to_owned();
     let found = command(names, entry)?.ok_or_else(by_hand)?;
@@ -863,7 +875,7 @@ pub(crate) fn unwrap(client: &Client, entry: &Node) -> Result<Vec<Op>, String> {
     }
     let texts = found.words[1..=end + 1].to_vec();
     let member = found.args.unwrap_or_default().to_owned();
-    let new = Literal::Text(original.clone());
+    let new = WrittenValue::Text(original.clone());
     Ok(vec![
         Op::Set {
             at: at.clone(),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// One step from a value to a value within it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Step {
+pub(crate) enum PathStep {
     /// To the member of this name.
     Key(String),
     /// To the element at this index, from 0.
@@ -18,25 +18,25 @@ pub(crate) enum Step {
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) range: Range<usize>,
-    pub(crate) value: Value,
+    pub(crate) value: NodeValue,
     /// `true` if it has an anchor or a tag, or is an alias: a change would have an effect elsewhere.
     pub(crate) is_shared: bool,
 }
 
 /// The value of a node.
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub(crate) enum NodeValue {
     Text(String),
     /// A number, a truth value, a date or nothing, as it is written.
     Other(String),
-    List(Vec<Node>, Style),
+    List(Vec<Node>, NodeStyle),
     /// In the order of the file, with members that are there twice.
-    Map(Vec<Member>, Style),
+    Map(Vec<MapMember>, NodeStyle),
 }
 
 /// A member of a map.
 #[derive(Clone, Debug)]
-pub(crate) struct Member {
+pub(crate) struct MapMember {
     pub(crate) key: String,
     pub(crate) key_range: Range<usize>,
     pub(crate) value: Node,
@@ -44,7 +44,7 @@ pub(crate) struct Member {
 
 /// The form in which a list or a map is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum NodeStyle {
     /// In brackets, with commas.
     Flow,
     /// A line for each member or element.
@@ -64,13 +64,13 @@ pub(crate) enum Data {
 
 impl Node {
     /// Returns the value at the end of this path. A member that is there twice is found nowhere.
-    pub(crate) fn at(&self, path: &[Step]) -> Option<&Self> {
+    pub(crate) fn at(&self, path: &[PathStep]) -> Option<&Self> {
         let Some((step, rest)) = path.split_first() else {
             return Some(self);
         };
         match (step, &self.value) {
-            (Step::Key(key), Value::Map(..)) => self.get(key)?.at(rest),
-            (Step::Index(index), Value::List(nodes, _)) => nodes.get(*index)?.at(rest),
+            (PathStep::Key(key), NodeValue::Map(..)) => self.get(key)?.at(rest),
+            (PathStep::Index(index), NodeValue::List(nodes, _)) => nodes.get(*index)?.at(rest),
             _ => None,
         }
     }
@@ -81,16 +81,16 @@ impl Node {
     }
 
     /// Returns a member of a map, unless it is there twice.
-    pub(crate) fn member(&self, key: &str) -> Option<&Member> {
+    pub(crate) fn member(&self, key: &str) -> Option<&MapMember> {
         let mut members = self.members().iter().filter(|member| member.key == key);
         let first = members.next();
         first.filter(|_| members.next().is_none())
     }
 
     /// Returns the members of a map; none for another value.
-    pub(crate) fn members(&self) -> &[Member] {
+    pub(crate) fn members(&self) -> &[MapMember] {
         match &self.value {
-            Value::Map(members, _) => members,
+            NodeValue::Map(members, _) => members,
             _ => &[],
         }
     }
@@ -98,7 +98,7 @@ impl Node {
     /// Returns the elements of a list.
     pub(crate) fn elements(&self) -> Option<&[Self]> {
         match &self.value {
-            Value::List(nodes, _) => Some(nodes),
+            NodeValue::List(nodes, _) => Some(nodes),
             _ => None,
         }
     }
@@ -106,7 +106,7 @@ impl Node {
     /// Returns a text.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.value {
-            Value::Text(text) => Some(text),
+            NodeValue::Text(text) => Some(text),
             _ => None,
         }
     }
@@ -114,13 +114,13 @@ impl Node {
     /// Returns a text, a number or a truth value as text.
     pub(crate) fn word(&self) -> Option<&str> {
         match &self.value {
-            Value::Text(text) | Value::Other(text) => Some(text),
+            NodeValue::Text(text) | NodeValue::Other(text) => Some(text),
             _ => None,
         }
     }
 
     /// Returns the first member, here or deeper, whose name an earlier member of the same map has.
-    pub(crate) fn duplicate(&self) -> Option<&Member> {
+    pub(crate) fn duplicate(&self) -> Option<&MapMember> {
         let members = self.members();
         let mut names: Vec<&str> = members.iter().map(|member| member.key.as_str()).collect();
         names.sort_unstable();
@@ -140,20 +140,20 @@ impl Node {
 
     fn children(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
         match &self.value {
-            Value::List(nodes, _) => Box::new(nodes.iter()),
-            Value::Map(members, _) => Box::new(members.iter().map(|member| &member.value)),
-            Value::Text(_) | Value::Other(_) => Box::new(std::iter::empty()),
+            NodeValue::List(nodes, _) => Box::new(nodes.iter()),
+            NodeValue::Map(members, _) => Box::new(members.iter().map(|member| &member.value)),
+            NodeValue::Text(_) | NodeValue::Other(_) => Box::new(std::iter::empty()),
         }
     }
 
     /// Returns the value without its form.
     pub(crate) fn data(&self) -> Data {
         match &self.value {
-            Value::Text(text) => Data::Text(text.clone()),
-            Value::Other(text) => Data::Other(text.clone()),
-            Value::List(nodes, _) => Data::List(nodes.iter().map(Self::data).collect()),
-            Value::Map(members, _) => {
-                let pair = |member: &Member| (member.key.clone(), member.value.data());
+            NodeValue::Text(text) => Data::Text(text.clone()),
+            NodeValue::Other(text) => Data::Other(text.clone()),
+            NodeValue::List(nodes, _) => Data::List(nodes.iter().map(Self::data).collect()),
+            NodeValue::Map(members, _) => {
+                let pair = |member: &MapMember| (member.key.clone(), member.value.data());
                 let mut pairs: Vec<_> = members.iter().map(pair).collect();
                 pairs.sort_by(|one, other| one.0.cmp(&other.0));
                 Data::Map(pairs)
@@ -164,16 +164,16 @@ impl Node {
 
 impl Data {
     /// Returns the value at the end of this path.
-    pub(crate) fn at_mut(&mut self, path: &[Step]) -> Option<&mut Self> {
+    pub(crate) fn at_mut(&mut self, path: &[PathStep]) -> Option<&mut Self> {
         let Some((step, rest)) = path.split_first() else {
             return Some(self);
         };
         match (step, self) {
-            (Step::Key(key), Self::Map(pairs)) => {
+            (PathStep::Key(key), Self::Map(pairs)) => {
                 let pair = pairs.iter_mut().find(|(name, _)| name == key)?;
                 pair.1.at_mut(rest)
             }
-            (Step::Index(index), Self::List(list)) => list.get_mut(*index)?.at_mut(rest),
+            (PathStep::Index(index), Self::List(list)) => list.get_mut(*index)?.at_mut(rest),
             _ => None,
         }
     }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::clients::Client;
+use crate::clients::ClientFiles;
 use crate::document::{Document, LeftAlone, ReadError, Wish};
-use crate::journal::{Entry, Journal, Undo, hash};
-use crate::servers::{Server, State};
+use crate::journal::{JournalEntry, SetupJournal, Undo, hash};
+use crate::servers::{ServerEntry, SetupState};
 use crate::write::{WriteError, replace};
 
 /// The planned undoing of a file.
@@ -21,15 +21,15 @@ pub struct UndoPlan {
     /// The servers that keep it, each with the reason.
     pub left_alone: Vec<LeftAlone>,
     /// The entries of the journal that have no use afterwards.
-    done: Vec<Entry>,
+    done: Vec<JournalEntry>,
 }
 
 /// Plans to undo the changes of a file. `entries` are those of this file, the newest first; `only` are the names of the
 /// servers, if not all are meant.
 pub fn plan(
-    client: &'static Client,
+    client: &'static ClientFiles,
     bytes: Vec<u8>,
-    entries: &[Entry],
+    entries: &[JournalEntry],
     only: Option<&[String]>,
 ) -> Result<UndoPlan, ReadError> {
     let mut done = Vec::new();
@@ -67,7 +67,8 @@ pub fn plan(
     let still = lost(&now);
     let mut servers = lost(&bytes);
     servers.retain(|name| !still.contains(name));
-    let is_done = |entry: &&Entry| !entry.servers.iter().any(|undo| still.contains(&undo.name));
+    let is_done =
+        |entry: &&JournalEntry| !entry.servers.iter().any(|undo| still.contains(&undo.name));
     done.extend(rest.iter().filter(is_done).cloned());
     Ok(UndoPlan {
         before: bytes,
@@ -81,20 +82,21 @@ pub fn plan(
 
 fn wrapped(document: &Document) -> Vec<String> {
     let servers = document.servers().iter();
-    let wrapped = servers.filter(|server| matches!(server.state(), State::Wrapped { .. }));
+    let wrapped = servers.filter(|server| matches!(server.state(), SetupState::Wrapped { .. }));
     wrapped.map(|server| server.name().to_owned()).collect()
 }
 
 /// Returns what is to be undone: the changes of the journal; without a journal, whatever has the gateway before it.
 fn wishes<'a>(
     document: &'a Document,
-    entries: &[Entry],
-    rest: &[Entry],
+    entries: &[JournalEntry],
+    rest: &[JournalEntry],
     only: Option<&[String]>,
-) -> Vec<(&'a Server, Wish)> {
-    let mut wishes: Vec<(&Server, Wish)> = Vec::new();
-    let is_meant =
-        |server: &Server| only.is_none_or(|names| names.iter().any(|name| name == server.name()));
+) -> Vec<(&'a ServerEntry, Wish)> {
+    let mut wishes: Vec<(&ServerEntry, Wish)> = Vec::new();
+    let is_meant = |server: &ServerEntry| {
+        only.is_none_or(|names| names.iter().any(|name| name == server.name()))
+    };
     let undos: Vec<&Undo> = rest.iter().flat_map(|entry| &entry.servers).collect();
     for undo in undos {
         let Some(server) = document.find(undo).filter(|server| is_meant(server)) else {
@@ -128,7 +130,7 @@ fn overlaps(one: &Undo, other: &Undo) -> bool {
 }
 
 /// Writes a plan to its file, and drops the entries that it makes useless.
-pub fn write(journal: &Journal, path: &Path, plan: &UndoPlan) -> Result<(), WriteError> {
+pub fn write(journal: &SetupJournal, path: &Path, plan: &UndoPlan) -> Result<(), WriteError> {
     if plan.after != plan.before {
         replace(path, &plan.before, &plan.after, &mut |_| Ok(()))?;
     }

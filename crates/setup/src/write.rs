@@ -4,8 +4,8 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::document::Plan;
-use crate::journal::{Entry, Journal, sync_folder};
+use crate::document::FilePlan;
+use crate::journal::{JournalEntry, SetupJournal, sync_folder};
 
 /// The points between two effects of a change, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,9 +80,9 @@ pub fn real_path(path: &Path) -> Result<PathBuf, WriteError> {
 /// Writes a plan to this file, which is no symbolic link, with an entry in the journal. `at` is called at each point; an
 /// error of it ends the change there.
 pub fn write(
-    journal: &Journal,
+    journal: &SetupJournal,
     path: &Path,
-    plan: &Plan,
+    plan: &FilePlan,
     at: &mut dyn FnMut(Point) -> io::Result<()>,
 ) -> Result<(), WriteError> {
     let stopped = |error| WriteError::Io("the change", error);
@@ -94,7 +94,7 @@ pub fn write(
         .iter()
         .map(|changed| changed.undo.clone())
         .collect();
-    let mut entry = Entry::new(path, &before, &plan.after, undo);
+    let mut entry = JournalEntry::new(path, &before, &plan.after, undo);
     entry.file = journal
         .add(&entry)
         .map_err(|error| WriteError::Io("writing the journal", error))?;

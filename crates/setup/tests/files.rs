@@ -6,7 +6,7 @@ mod corpus;
 use std::fs;
 use std::path::Path;
 
-use mcp_elicit_setup::{Client, Document, State, Wish};
+use mcp_elicit_setup::{ClientFiles, Document, SetupState, Wish};
 
 const PROGRAM: &str = "/opt/mcp elicit/mcp-elicit";
 
@@ -17,7 +17,7 @@ fn wrap() -> Wish {
 }
 
 fn document(client: &str, bytes: &[u8]) -> Document {
-    Document::read(Client::find(client).unwrap(), bytes).unwrap()
+    Document::read(ClientFiles::find(client).unwrap(), bytes).unwrap()
 }
 
 /// Wraps all servers; returns the text afterwards, and the reasons of those that were left alone.
@@ -64,7 +64,7 @@ fn every_file_is_wrapped_and_comes_back_byte_for_byte() {
         assert_eq!(plan.before, sample.bytes, "{name}");
 
         let after = document(sample.client, &plan.after);
-        let is_wrapped = |server: &&mcp_elicit_setup::Server| matches!(server.state(), State::Wrapped { program, .. } if program == PROGRAM);
+        let is_wrapped = |server: &&mcp_elicit_setup::ServerEntry| matches!(server.state(), SetupState::Wrapped { program, .. } if program == PROGRAM);
         assert_eq!(
             after.servers().iter().filter(is_wrapped).count(),
             sample.servers.len(),
@@ -311,12 +311,12 @@ fn a_file_that_cannot_be_read_is_named_with_its_line() {
         ),
     ];
     for (client, text, start) in mistakes {
-        let error = Document::read(Client::find(client).unwrap(), text.as_bytes())
+        let error = Document::read(ClientFiles::find(client).unwrap(), text.as_bytes())
             .err()
             .unwrap();
         assert!(error.to_string().starts_with(start), "{text}: {error}");
     }
-    let client = Client::find("zed").unwrap();
+    let client = ClientFiles::find("zed").unwrap();
     let error = Document::read(client, b"{\"a\": \"\xff\"}").err().unwrap();
     assert_eq!(error.to_string(), "it is not text in UTF-8");
     let utf16: Vec<u8> = "\u{feff}{}"
@@ -326,10 +326,10 @@ fn a_file_that_cannot_be_read_is_named_with_its_line() {
     assert!(Document::read(client, &utf16).is_err());
     let deep = "[".repeat(100_000);
     assert!(Document::read(client, deep.as_bytes()).is_err());
-    assert!(Document::read(Client::find("goose").unwrap(), deep.as_bytes()).is_err());
+    assert!(Document::read(ClientFiles::find("goose").unwrap(), deep.as_bytes()).is_err());
     assert!(
         Document::read(
-            Client::find("codex").unwrap(),
+            ClientFiles::find("codex").unwrap(),
             format!("a = {deep}").as_bytes()
         )
         .is_err()
@@ -343,7 +343,7 @@ fn a_file_that_cannot_be_read_is_named_with_its_line() {
 
 #[test]
 fn an_empty_file_has_no_servers() {
-    for client in Client::all() {
+    for client in ClientFiles::all() {
         for text in ["", "\n", "\u{feff}"] {
             assert!(
                 document(client.id(), text.as_bytes()).servers().is_empty(),
@@ -393,7 +393,7 @@ fn a_server_that_a_launcher_or_a_hand_wrapped_counts_as_wrapped() {
         let text = format!("{{\"mcpServers\": {{\"s\": {entry}}}}}");
         let document = document("cursor", text.as_bytes());
         assert!(
-            matches!(document.servers()[0].state(), State::Wrapped { .. }),
+            matches!(document.servers()[0].state(), SetupState::Wrapped { .. }),
             "{entry}"
         );
     }
@@ -402,7 +402,7 @@ fn a_server_that_a_launcher_or_a_hand_wrapped_counts_as_wrapped() {
     let document = document("cursor", text.as_bytes());
     assert!(matches!(
         document.servers()[0].state(),
-        State::Program { .. }
+        SetupState::Program { .. }
     ));
 }
 
@@ -420,7 +420,7 @@ fn a_server_that_only_names_the_gateway_in_its_arguments_is_not_behind_it() {
         let text = format!("{{\"mcpServers\": {{\"s\": {entry}}}}}");
         let document = document("cursor", text.as_bytes());
         assert!(
-            matches!(document.servers()[0].state(), State::Program { .. }),
+            matches!(document.servers()[0].state(), SetupState::Program { .. }),
             "{entry}"
         );
     }
@@ -436,7 +436,7 @@ fn is_behind_in(project: &Path, words: &str) -> bool {
     let entry = serde_json::json!({"command": words[0], "args": words[1..]});
     let text = serde_json::json!({"mcpServers": {"s": entry}}).to_string();
     let document = document("cursor", text.as_bytes()).of_project(project);
-    matches!(document.servers()[0].state(), State::Wrapped { .. })
+    matches!(document.servers()[0].state(), SetupState::Wrapped { .. })
 }
 
 #[cfg(unix)]
@@ -641,7 +641,7 @@ fn the_folder_that_an_entry_names_is_the_projects_too() {
         let text = serde_json::json!({"mcpServers": {"s": entry}}).to_string();
         let document = document("cursor", text.as_bytes()).of_project(&project);
         let server = &document.servers()[0];
-        let is_behind = matches!(server.state(), State::Wrapped { .. });
+        let is_behind = matches!(server.state(), SetupState::Wrapped { .. });
         assert_eq!(
             document.foreign_code(server).is_some(),
             is_behind,
@@ -724,7 +724,7 @@ fn a_file_with_too_many_servers_is_left_alone() {
         let entries: Vec<String> = (0..count).map(entry).collect();
         format!("{{\"mcpServers\": {{{}}}}}", entries.join(", "))
     };
-    let client = Client::find("cursor").unwrap();
+    let client = ClientFiles::find("cursor").unwrap();
     assert!(Document::read(client, entries(900).as_bytes()).is_ok());
     let refused = Document::read(client, entries(100_000).as_bytes()).err();
     let refused = refused.unwrap().to_string();

@@ -1,19 +1,19 @@
 //! The paths of clients' files on each system.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-use mcp_elicit_setup::{Client, Surroundings, System};
+use mcp_elicit_setup::{ClientFiles, PathFacts, System};
 
 fn paths(client: &str, system: System, folder: &str, environment: &[(&str, &str)]) -> Vec<String> {
     let variable = |name: &str| {
         let found = environment.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| (*value).to_owned())
     };
-    let around = Surroundings {
+    let around = PathFacts {
         system,
         variable: &variable,
         folder,
     };
-    let locations = Client::find(client).unwrap().locations(&around);
+    let locations = ClientFiles::find(client).unwrap().locations(&around);
     locations
         .into_iter()
         .map(|location| location.path)
@@ -31,8 +31,8 @@ fn every_client_has_files_on_every_system() {
             ("USERPROFILE", "C:\\Users\\me"),
         ),
     ];
-    assert_eq!(Client::all().len(), 15);
-    for client in Client::all() {
+    assert_eq!(ClientFiles::all().len(), 15);
+    for client in ClientFiles::all() {
         for (system, folder, home) in homes {
             let found = paths(client.id(), system, folder, &[home]);
             assert!(!found.is_empty(), "{} {system:?}", client.id());

@@ -8,9 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use mcp_elicit_setup::journal::{self, Journal, JournalError};
+use mcp_elicit_setup::journal::{self, JournalError, SetupJournal};
 use mcp_elicit_setup::write::{Point, WriteError, real_path, write};
-use mcp_elicit_setup::{Client, Document, Plan, Server, Wish, undo};
+use mcp_elicit_setup::{ClientFiles, Document, FilePlan, ServerEntry, Wish, undo};
 use proptest::prelude::*;
 
 const TEXT: &str = "{\n  // mine\n  \"mcpServers\": {\n    \"a\": {\"command\": \"run\"},\n    \"b\": {\"command\": \"run\", \"args\": [\"x\"]}\n  }\n}\n";
@@ -21,7 +21,11 @@ fn wrap() -> Wish {
     }
 }
 
-fn plan(client: &'static Client, bytes: &[u8], is_meant: impl Fn(&Server) -> bool) -> Plan {
+fn plan(
+    client: &'static ClientFiles,
+    bytes: &[u8],
+    is_meant: impl Fn(&ServerEntry) -> bool,
+) -> FilePlan {
     let document = Document::read(client, bytes).unwrap();
     let meant: Vec<_> = document
         .servers()
@@ -55,9 +59,9 @@ impl Home {
 
     /// Opens the journal. A process that another test starts at this moment holds a copy of its lock until it runs its
     /// own program.
-    fn journal(&self) -> Journal {
+    fn journal(&self) -> SetupJournal {
         loop {
-            match Journal::open(&self.state()) {
+            match SetupJournal::open(&self.state()) {
                 Err(JournalError::InUse) => std::thread::yield_now(),
                 opened => return opened.unwrap(),
             }
@@ -73,7 +77,7 @@ impl Home {
         names
     }
 
-    fn undo(&self, client: &'static Client) -> undo::UndoPlan {
+    fn undo(&self, client: &'static ClientFiles) -> undo::UndoPlan {
         let journal = self.journal();
         let mut entries = journal.entries().unwrap();
         entries.retain(|entry| entry.path == self.file);
@@ -83,8 +87,8 @@ impl Home {
     }
 }
 
-fn cursor() -> &'static Client {
-    Client::find("cursor").unwrap()
+fn cursor() -> &'static ClientFiles {
+    ClientFiles::find("cursor").unwrap()
 }
 
 #[test]
@@ -140,7 +144,7 @@ fn a_process_that_is_killed() {
     };
     let file = Path::new(&folder).join("home/mcp.json");
     let plan = plan(cursor(), &fs::read(&file).unwrap(), |_| true);
-    let journal = Journal::open(&Path::new(&folder).join("state")).unwrap();
+    let journal = SetupJournal::open(&Path::new(&folder).join("state")).unwrap();
     let _never = write(&journal, &file, &plan, &mut |now| {
         if format!("{now:?}") == point {
             std::process::abort();
@@ -272,7 +276,7 @@ fn one_process_at_a_time_holds_the_journal_and_a_strange_entry_is_named() {
     let home = Home::new(TEXT.as_bytes());
     let held = home.journal();
     assert_eq!(
-        Journal::open(&home.state()).unwrap_err().to_string(),
+        SetupJournal::open(&home.state()).unwrap_err().to_string(),
         "another `mcp-elicit setup` runs"
     );
     fs::write(home.state().join("00000007.json"), "{").unwrap();
@@ -342,7 +346,7 @@ proptest! {
     ) {
         let samples = corpus::all();
         let sample = index.get(&samples);
-        let client = Client::find(sample.client).unwrap();
+        let client = ClientFiles::find(sample.client).unwrap();
         let home = Home::new(&sample.bytes);
         let mut expected = sample.bytes.clone();
         for (which, is_undone) in &steps {

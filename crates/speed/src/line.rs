@@ -8,13 +8,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::run::now;
-use crate::say::{Frame, INITIALIZE, INITIALIZED, Job, LIST, answer_to};
+use crate::say::{INITIALIZE, INITIALIZED, LIST, RepeatedCall, WrittenFrame, answer_to};
 
 /// The size of a read or write buffer, in bytes.
 const BUFFER: usize = 256 * 1024;
 
 /// A client whose server, or the gateway before it, is a child process.
-pub(crate) struct Line {
+pub(crate) struct PipedClient {
     pub(crate) child: Child,
     reader: BufReader<ChildStdout>,
     writer: ChildStdin,
@@ -25,7 +25,7 @@ fn ended() -> io::Error {
     io::Error::other("it ended, or said nothing for too long")
 }
 
-impl Line {
+impl PipedClient {
     /// Starts the program in a process group of its own.
     pub(crate) fn start(words: &[String], stderr: Stdio) -> io::Result<Self> {
         let (program, arguments) = words.split_first().ok_or_else(ended)?;
@@ -78,7 +78,7 @@ impl Line {
         let mut line = Vec::new();
         loop {
             self.receive(&mut line)?;
-            let is_one = Frame::read(&line).is_some_and(|frame| frame.result.is_some());
+            let is_one = WrittenFrame::read(&line).is_some_and(|frame| frame.result.is_some());
             if is_one {
                 return Ok(());
             }
@@ -106,7 +106,7 @@ impl Line {
         let mut line = Vec::new();
         loop {
             self.receive(&mut line)?;
-            let is_it = Frame::read(&line).is_some_and(|frame| {
+            let is_it = WrittenFrame::read(&line).is_some_and(|frame| {
                 frame.method.is_none() && frame.id.is_some_and(|known| known.get() == id)
             });
             if is_it {
@@ -118,7 +118,7 @@ impl Line {
     /// Makes one call after another until `most` are made or `budget` is spent. Returns the duration of each.
     pub(crate) fn one_by_one(
         &mut self,
-        job: &Job,
+        job: &RepeatedCall,
         most: usize,
         budget: Duration,
     ) -> io::Result<Vec<Duration>> {
@@ -132,7 +132,7 @@ impl Line {
             self.writer.write_all(&call)?;
             loop {
                 self.receive(&mut line)?;
-                let frame = Frame::read(&line).ok_or_else(ended)?;
+                let frame = WrittenFrame::read(&line).ok_or_else(ended)?;
                 if frame.asks() {
                     let answer = frame.id.map(answer_to).unwrap_or_default();
                     self.send(answer.as_bytes())?;
@@ -147,7 +147,12 @@ impl Line {
     }
 
     /// Keeps `window` calls unanswered for about `time`. Returns the number of responses per second.
-    pub(crate) fn at_once(&mut self, job: &Job, window: u64, time: Duration) -> io::Result<f64> {
+    pub(crate) fn at_once(
+        &mut self,
+        job: &RepeatedCall,
+        window: u64,
+        time: Duration,
+    ) -> io::Result<f64> {
         let Self {
             reader,
             writer,
@@ -161,7 +166,7 @@ impl Line {
             // The writer has its own thread: with one thread, both ends could wait for each other to read.
             threads.spawn(move || write_orders(writer, job, from, &taken));
             for _ in 0..window {
-                let _gone = orders.send(Order::Call);
+                let _gone = orders.send(ClientOrder::Call);
             }
             let counted = count_answers(reader, job, window, time, &orders);
             drop(orders);
@@ -170,22 +175,27 @@ impl Line {
     }
 }
 
-enum Order {
+enum ClientOrder {
     Call,
     Answer(String),
 }
 
-fn write_orders(writer: &mut ChildStdin, job: &Job, mut number: u64, orders: &Receiver<Order>) {
+fn write_orders(
+    writer: &mut ChildStdin,
+    job: &RepeatedCall,
+    mut number: u64,
+    orders: &Receiver<ClientOrder>,
+) {
     let mut out = Vec::new();
     while let Ok(first) = orders.recv() {
         let mut order = Some(first);
         while let Some(one) = order {
             match one {
-                Order::Call => {
+                ClientOrder::Call => {
                     job.write(number, &mut out);
                     number += 1;
                 }
-                Order::Answer(frame) => out.extend_from_slice(frame.as_bytes()),
+                ClientOrder::Answer(frame) => out.extend_from_slice(frame.as_bytes()),
             }
             out.push(b'\n');
             order = if out.len() < BUFFER {
@@ -203,10 +213,10 @@ fn write_orders(writer: &mut ChildStdin, job: &Job, mut number: u64, orders: &Re
 
 fn count_answers(
     reader: &mut BufReader<ChildStdout>,
-    job: &Job,
+    job: &RepeatedCall,
     window: u64,
     time: Duration,
-    orders: &mpsc::Sender<Order>,
+    orders: &mpsc::Sender<ClientOrder>,
 ) -> io::Result<f64> {
     let (begun, mut open, mut done, mut line): (Instant, u64, u32, Vec<u8>) =
         (now(), window, 0, Vec::new());
@@ -215,15 +225,15 @@ fn count_answers(
         if reader.read_until(b'\n', &mut line)? == 0 {
             return Err(ended());
         }
-        let frame = Frame::read(&line).ok_or_else(ended)?;
+        let frame = WrittenFrame::read(&line).ok_or_else(ended)?;
         if frame.asks() {
             let answer = frame.id.map(answer_to).unwrap_or_default();
-            let _gone = orders.send(Order::Answer(answer));
+            let _gone = orders.send(ClientOrder::Answer(answer));
         } else if frame.number().is_some() && frame.method.is_none() {
             job.check(&frame).map_err(io::Error::other)?;
             done += 1;
             if begun.elapsed() < time {
-                let _gone = orders.send(Order::Call);
+                let _gone = orders.send(ClientOrder::Call);
             } else {
                 open -= 1;
             }

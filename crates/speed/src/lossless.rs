@@ -11,15 +11,15 @@ pub(crate) const CALL: &str = "{\"jsonrpc\":\"2.0\",\"id\":\"call-7\",\"method\"
 pub(crate) const ID: &str = "\"call-7\"";
 
 #[derive(Deserialize)]
-struct Response<'a> {
+struct RateResponse<'a> {
     #[serde(borrow)]
     id: &'a RawValue,
     #[serde(borrow)]
-    result: Outcome<'a>,
+    result: RateResult<'a>,
 }
 
 #[derive(Deserialize)]
-struct Outcome<'a> {
+struct RateResult<'a> {
     #[serde(borrow, default, rename = "structuredContent")]
     structured: Option<Structured<'a>>,
     #[serde(borrow, default, rename = "x-new")]
@@ -69,7 +69,7 @@ fn some<'de: 'a, 'a, D: serde::Deserializer<'de>>(
 
 /// Returns descriptions of the values that were lost or changed on the way; empty if there are none.
 pub(crate) fn lost(response: &[u8]) -> io::Result<Vec<&'static str>> {
-    let response: Response<'_> = serde_json::from_slice(response)?;
+    let response: RateResponse<'_> = serde_json::from_slice(response)?;
     let params = response.result.structured.and_then(|found| found.seen);
     let (arguments, new) = params.map_or((None, None), |params| (params.arguments, params.new));
     let same =

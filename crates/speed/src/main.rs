@@ -42,7 +42,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use run::{Figures, Load};
+use run::{CallSize, RunFigures};
 
 /// The options of the command line.
 struct Options {
@@ -57,7 +57,7 @@ struct Options {
     /// Measures this number of pending questions instead.
     pending: Option<u32>,
     /// Measures the load of a team instead.
-    team: Option<team::Load>,
+    team: Option<team::TeamLoad>,
 }
 
 fn main() -> ExitCode {
@@ -96,7 +96,7 @@ fn options(words: &[String]) -> Result<Options, String> {
     let mut rest = words.iter();
     while let Some(option) = rest.next() {
         if option == "--team" {
-            options.team = Some(team::Load::default());
+            options.team = Some(team::TeamLoad::default());
             continue;
         }
         let value = rest
@@ -139,11 +139,11 @@ fn measure(options: &Options) -> io::Result<()> {
         return write!(io::stdout(), "{}", pending::measure(&gateway, count)?);
     }
     let works = works::all(&gateway, &options.only)?;
-    let loads: Vec<Load> = Load::ALL
+    let loads: Vec<CallSize> = CallSize::ALL
         .into_iter()
         .filter(|load| load.to_string().contains(&options.load))
         .collect();
-    let mut figures: Vec<Vec<Figures>> = works.iter().map(|_| Vec::new()).collect();
+    let mut figures: Vec<Vec<RunFigures>> = works.iter().map(|_| Vec::new()).collect();
     for time in 1..=options.times {
         for (work, figures) in works.iter().zip(&mut figures) {
             tell(&format!("{time}/{} {work}", options.times));
@@ -156,10 +156,10 @@ fn measure(options: &Options) -> io::Result<()> {
             figures.push(found);
         }
     }
-    let rows: Vec<table::Row> = works
+    let rows: Vec<table::TableRow> = works
         .iter()
         .zip(&figures)
-        .map(|(work, figures)| table::Row::of(work, figures))
+        .map(|(work, figures)| table::TableRow::of(work, figures))
         .collect();
     write!(io::stdout(), "{}", table::written(&rows))
 }

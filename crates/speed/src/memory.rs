@@ -5,21 +5,21 @@ use std::fs;
 
 /// The memory of a tree of processes, in megabytes (10^6 bytes). Shared pages count in each process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Memory {
+pub(crate) struct TreeMemory {
     /// The memory that is resident now.
     pub(crate) now: f64,
     /// The sum of the processes' peaks.
     pub(crate) most: f64,
 }
 
-struct Process {
+struct MeasuredProcess {
     parent: u32,
     is_end: bool,
-    memory: Memory,
+    memory: TreeMemory,
 }
 
 /// Returns the memory of this process and its descendants, without the measuring servers.
-pub(crate) fn below(root: u32) -> Memory {
+pub(crate) fn below(root: u32) -> TreeMemory {
     let all = processes();
     let mut mine = HashSet::from([root]);
     loop {
@@ -36,13 +36,13 @@ pub(crate) fn below(root: u32) -> Memory {
     mine.iter()
         .filter_map(|id| all.get(id))
         .filter(|process| !process.is_end)
-        .fold(Memory::default(), |sum, process| Memory {
+        .fold(TreeMemory::default(), |sum, process| TreeMemory {
             now: sum.now + process.memory.now,
             most: sum.most + process.memory.most,
         })
 }
 
-fn processes() -> HashMap<u32, Process> {
+fn processes() -> HashMap<u32, MeasuredProcess> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return HashMap::new();
     };
@@ -53,7 +53,7 @@ fn processes() -> HashMap<u32, Process> {
         .collect()
 }
 
-fn process(id: u32) -> Option<Process> {
+fn process(id: u32) -> Option<MeasuredProcess> {
     let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let field = |name: &str| {
         let line = status.lines().find(|line| line.starts_with(name))?;
@@ -65,10 +65,10 @@ fn process(id: u32) -> Option<Process> {
     let is_end =
         words.next() == Some(own.as_os_str().as_encoded_bytes()) && words.next() == Some(b"server");
     let megabytes = |kibibytes: u32| f64::from(kibibytes) * 1024.0 / 1e6;
-    Some(Process {
+    Some(MeasuredProcess {
         parent: field("PPid:")?,
         is_end,
-        memory: Memory {
+        memory: TreeMemory {
             now: megabytes(field("VmRSS:").unwrap_or(0)),
             most: megabytes(field("VmHWM:").unwrap_or(0)),
         },

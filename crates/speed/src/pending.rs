@@ -11,11 +11,11 @@ use std::time::Duration;
 use mcp_elicit_forms::web::SessionStore as _;
 use mcp_elicit_inbox::state_folder::StateFolder;
 
-use crate::line::Line;
+use crate::line::PipedClient;
 use crate::memory;
 use crate::run::{now, stop};
 use crate::say::ANSWER;
-use crate::web::{Body, Head};
+use crate::web::{HttpBody, HttpHead};
 
 /// The time that all questions may take to arrive.
 const TIME_LIMIT: Duration = Duration::from_secs(10 * 60);
@@ -25,7 +25,7 @@ const READINGS: usize = 20;
 const ANSWERS: usize = 50;
 
 /// The inbox of a running gateway.
-struct Inbox {
+struct GatewayInbox {
     host: String,
     token: String,
     cookie: String,
@@ -33,12 +33,12 @@ struct Inbox {
     pages: String,
 }
 
-impl Inbox {
+impl GatewayInbox {
     fn get(&self, path: &str) -> io::Result<String> {
         self.send("GET", path, "").map(|(_, body)| body)
     }
 
-    fn send(&self, method: &str, path: &str, body: &str) -> io::Result<(Head, String)> {
+    fn send(&self, method: &str, path: &str, body: &str) -> io::Result<(HttpHead, String)> {
         let stream = TcpStream::connect(&self.host)?;
         stream.set_nodelay(true)?;
         let mut writer = stream.try_clone()?;
@@ -51,9 +51,9 @@ impl Inbox {
             body.len()
         )?;
         let mut reader = BufReader::new(stream);
-        let head = Head::read(&mut reader)?;
+        let head = HttpHead::read(&mut reader)?;
         let mut text = String::new();
-        Body::of(&head, &mut reader).read_to_string(&mut text)?;
+        HttpBody::of(&head, &mut reader).read_to_string(&mut text)?;
         Ok((head, text))
     }
 
@@ -106,7 +106,7 @@ pub(crate) fn measure(gateway: &Path, count: u32) -> io::Result<String> {
         ]
         .map(str::to_owned),
     );
-    let mut line = Line::start(&words, Stdio::piped())?;
+    let mut line = PipedClient::start(&words, Stdio::piped())?;
     let inbox = inbox(&mut line, state.path())?;
     line.open_without_asking()?;
     let id = line.child.id();
@@ -154,7 +154,7 @@ pub(crate) fn measure(gateway: &Path, count: u32) -> io::Result<String> {
 }
 
 /// Signs in to the inbox with the first link that the gateway prints.
-fn inbox(line: &mut Line, state: &Path) -> io::Result<Inbox> {
+fn inbox(line: &mut PipedClient, state: &Path) -> io::Result<GatewayInbox> {
     let gone = || io::Error::other("the gateway did not say where its inbox is");
     let mut stderr = BufReader::new(line.child.stderr.take().ok_or_else(gone)?);
     let mut said = String::new();
@@ -168,7 +168,7 @@ fn inbox(line: &mut Line, state: &Path) -> io::Result<Inbox> {
         key = table.add_login(clock(), TIME_LIMIT)?;
         Ok(())
     })?;
-    let mut inbox = Inbox {
+    let mut inbox = GatewayInbox {
         host: host.to_owned(),
         token: fs::read_to_string(state.join("inbox.token"))?
             .trim()

@@ -10,12 +10,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::line::Line;
+use crate::line::PipedClient;
 use crate::lossless;
-use crate::memory::{self, Memory};
-use crate::say::Job;
+use crate::memory::{self, TreeMemory};
+use crate::say::RepeatedCall;
 use crate::web::Web;
-use crate::works::{End, Ends, Work};
+use crate::works::{Ends, SideTransport, Work};
 
 /// The number of calls before anything is timed.
 const WARM: usize = 30;
@@ -28,23 +28,23 @@ const COUNTED: Duration = Duration::from_secs(1);
 
 /// The kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Load {
+pub(crate) enum CallSize {
     Small,
     Middle,
     Question,
     Large,
 }
 
-impl Load {
+impl CallSize {
     /// Every load, in order of measurement.
     pub(crate) const ALL: [Self; 4] = [Self::Small, Self::Middle, Self::Question, Self::Large];
 
-    fn job(self) -> Job {
+    fn job(self) -> RepeatedCall {
         match self {
-            Self::Small => Job::echo(100),
-            Self::Middle => Job::echo(10_000),
-            Self::Large => Job::echo(1_000_000),
-            Self::Question => Job::ask(),
+            Self::Small => RepeatedCall::echo(100),
+            Self::Middle => RepeatedCall::echo(10_000),
+            Self::Large => RepeatedCall::echo(1_000_000),
+            Self::Question => RepeatedCall::ask(),
         }
     }
 
@@ -57,7 +57,7 @@ impl Load {
     }
 }
 
-impl fmt::Display for Load {
+impl fmt::Display for CallSize {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(match self {
             Self::Small => "100 B",
@@ -70,7 +70,7 @@ impl fmt::Display for Load {
 
 /// The figures of one load.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cell {
+pub(crate) struct LoadFigures {
     /// The median duration of a call, in microseconds, one at a time.
     pub(crate) median: f64,
     /// The duration that one call in a hundred exceeds, in microseconds.
@@ -81,14 +81,14 @@ pub(crate) struct Cell {
 
 /// The figures of one run of one work.
 #[derive(Debug, Default)]
-pub(crate) struct Figures {
+pub(crate) struct RunFigures {
     /// The milliseconds from the work's start to the response to the first request, with the server's start.
     pub(crate) start: Option<f64>,
     /// The resident memory after that response.
-    pub(crate) idle: Option<Memory>,
+    pub(crate) idle: Option<TreeMemory>,
     /// The resident memory after all loads.
-    pub(crate) after: Option<Memory>,
-    pub(crate) loads: BTreeMap<Load, Result<Cell, String>>,
+    pub(crate) after: Option<TreeMemory>,
+    pub(crate) loads: BTreeMap<CallSize, Result<LoadFigures, String>>,
     /// The values that did not arrive unchanged.
     pub(crate) lost: Option<Result<Vec<&'static str>, String>>,
 }
@@ -102,14 +102,14 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-enum Client {
-    Line(Line),
+enum AnyClient {
+    Line(PipedClient),
     Web(Web),
 }
 
 /// A running work, with the server behind it.
-struct Running {
-    client: Client,
+struct RunningWork {
+    client: AnyClient,
     /// The work's own process; the client's child process if the client starts it.
     work: Option<Child>,
     server: Option<Child>,
@@ -118,13 +118,13 @@ struct Running {
 }
 
 /// Measures a work once, on each of these loads.
-pub(crate) fn measure(work: &Work, loads: &[Load]) -> Figures {
-    let mut figures = Figures::default();
-    let mut running: Option<Running> = None;
+pub(crate) fn measure(work: &Work, loads: &[CallSize]) -> RunFigures {
+    let mut figures = RunFigures::default();
+    let mut running: Option<RunningWork> = None;
     for &load in loads {
         let mut one = match running.take() {
             Some(one) => one,
-            None => match Running::start(work) {
+            None => match RunningWork::start(work) {
                 Ok(one) => one,
                 Err(error) => {
                     figures.loads.insert(load, Err(error.to_string()));
@@ -151,39 +151,42 @@ pub(crate) fn measure(work: &Work, loads: &[Load]) -> Figures {
     if let Some(one) = running.take() {
         one.stop();
     }
-    if let Ok(mut one) = Running::start(work) {
+    if let Ok(mut one) = RunningWork::start(work) {
         figures.lost = Some(one.mirror().map_err(|error| error.to_string()));
         one.stop();
     }
     figures
 }
 
-impl Running {
+impl RunningWork {
     fn start(work: &Work) -> io::Result<Self> {
         let state = tempfile::tempdir()?;
         let ends = Ends::new(free_port()?, free_port()?, state.path())?;
         let server = match work.wiring.back {
-            End::Http => {
-                let server = spawn(&ends.server(End::Http))?;
+            SideTransport::Http => {
+                let server = spawn(&ends.server(SideTransport::Http))?;
                 wait_for(&ends.upstream_host())?;
                 Some(server)
             }
-            End::Stdio => None,
+            SideTransport::Stdio => None,
         };
         let words = work.command(&ends);
         let begun = now();
         let (client, child) = match work.wiring.front {
-            End::Stdio => {
-                let words = words.unwrap_or_else(|| ends.server(End::Stdio));
-                (Client::Line(Line::start(&words, Stdio::null())?), None)
+            SideTransport::Stdio => {
+                let words = words.unwrap_or_else(|| ends.server(SideTransport::Stdio));
+                (
+                    AnyClient::Line(PipedClient::start(&words, Stdio::null())?),
+                    None,
+                )
             }
-            End::Http => {
+            SideTransport::Http => {
                 let (host, child) = match words {
                     Some(words) => (ends.host(), Some(spawn(&words)?)),
                     None => (ends.upstream_host(), None),
                 };
                 match opened_web(&host) {
-                    Ok(web) => (Client::Web(web), child),
+                    Ok(web) => (AnyClient::Web(web), child),
                     Err(error) => {
                         child.into_iter().chain(server).for_each(stop);
                         return Err(error);
@@ -208,27 +211,27 @@ impl Running {
 
     fn open(&mut self) -> io::Result<()> {
         self.guarded(|client| match client {
-            Client::Line(line) => line.open(),
+            AnyClient::Line(line) => line.open(),
             // The session was opened while waiting for the port.
-            Client::Web(_) => Ok(()),
+            AnyClient::Web(_) => Ok(()),
         })
     }
 
     /// Returns the process to measure, between the ends.
     fn id(&self) -> Option<u32> {
         match (&self.client, &self.work) {
-            (Client::Line(line), _) => Some(line.child.id()),
-            (Client::Web(_), Some(child)) => Some(child.id()),
-            (Client::Web(_), None) => None,
+            (AnyClient::Line(line), _) => Some(line.child.id()),
+            (AnyClient::Web(_), Some(child)) => Some(child.id()),
+            (AnyClient::Web(_), None) => None,
         }
     }
 
-    fn memory(&self) -> Option<Memory> {
+    fn memory(&self) -> Option<TreeMemory> {
         self.id().map(memory::below)
     }
 
     /// Runs `act` with the client, and ends the work if that takes too long, so that nothing waits forever.
-    fn guarded<T>(&mut self, act: impl FnOnce(&mut Client) -> io::Result<T>) -> io::Result<T> {
+    fn guarded<T>(&mut self, act: impl FnOnce(&mut AnyClient) -> io::Result<T>) -> io::Result<T> {
         let id = self.id();
         let (done, waits) = mpsc::channel::<()>();
         let guard = thread::spawn(move || {
@@ -243,7 +246,7 @@ impl Running {
         result
     }
 
-    fn load(&mut self, load: Load) -> io::Result<Cell> {
+    fn load(&mut self, load: CallSize) -> io::Result<LoadFigures> {
         let job = load.job();
         let (most, window) = load.counts();
         self.guarded(|client| client.one_by_one(&job, WARM, BUDGET).map(|_| ()))?;
@@ -255,7 +258,7 @@ impl Running {
             took.get(place)
                 .map_or(f64::NAN, |one| one.as_secs_f64() * 1e6)
         };
-        Ok(Cell {
+        Ok(LoadFigures {
             median: at(50),
             p99: at(99),
             rate,
@@ -264,26 +267,26 @@ impl Running {
 
     fn mirror(&mut self) -> io::Result<Vec<&'static str>> {
         let response = self.guarded(|client| match client {
-            Client::Line(line) => line.say(lossless::CALL, lossless::ID),
-            Client::Web(web) => web.say(lossless::CALL),
+            AnyClient::Line(line) => line.say(lossless::CALL, lossless::ID),
+            AnyClient::Web(web) => web.say(lossless::CALL),
         })?;
         lossless::lost(&response)
     }
 
     fn stop(self) {
         match self.client {
-            Client::Line(line) => stop(line.child),
-            Client::Web(_) => {}
+            AnyClient::Line(line) => stop(line.child),
+            AnyClient::Web(_) => {}
         }
         self.work.into_iter().chain(self.server).for_each(stop);
         let _cleared_by_the_system = self.state.close();
     }
 }
 
-impl Client {
+impl AnyClient {
     fn one_by_one(
         &mut self,
-        job: &Job,
+        job: &RepeatedCall,
         most: usize,
         budget: Duration,
     ) -> io::Result<Vec<Duration>> {
@@ -293,7 +296,7 @@ impl Client {
         }
     }
 
-    fn at_once(&mut self, job: &Job, window: u64, time: Duration) -> io::Result<f64> {
+    fn at_once(&mut self, job: &RepeatedCall, window: u64, time: Duration) -> io::Result<f64> {
         match self {
             Self::Line(line) => line.at_once(job, window, time),
             Self::Web(web) => web.at_once(job, window, time),

@@ -23,7 +23,7 @@ pub(crate) const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","
 
 /// A frame, with its parts as written.
 #[derive(Deserialize)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct WrittenFrame<'a> {
     #[serde(borrow, default)]
     pub(crate) id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -34,7 +34,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) result: Option<&'a RawValue>,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> WrittenFrame<'a> {
     /// Parses a frame; `None` if the text is not one.
     pub(crate) fn read(text: &'a [u8]) -> Option<Self> {
         serde_json::from_slice(text).ok()
@@ -53,14 +53,14 @@ impl<'a> Frame<'a> {
 
 /// A call that is repeated, and its expected result.
 #[derive(Clone)]
-pub(crate) struct Job {
+pub(crate) struct RepeatedCall {
     head: &'static str,
     tail: String,
     /// The text that the result must contain.
     want: String,
 }
 
-impl Job {
+impl RepeatedCall {
     /// Creates a call of `echo` with this number of bytes of text.
     pub(crate) fn echo(bytes: usize) -> Self {
         let text: String = "pack my box with five dozen jugs "
@@ -95,7 +95,7 @@ impl Job {
     }
 
     /// Checks that the frame has the expected result; returns a description of the difference if not.
-    pub(crate) fn check(&self, frame: &Frame<'_>) -> Result<(), String> {
+    pub(crate) fn check(&self, frame: &WrittenFrame<'_>) -> Result<(), String> {
         let result = frame.result.map_or("an error", RawValue::get);
         // The text is found by its beginning and compared as a whole: a gateway that changes it fails.
         let begin = &self.want[..self.want.len().min(16)];

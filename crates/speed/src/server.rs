@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::say::{FORM, Frame, THANKS};
-use crate::web::{Body, Head};
+use crate::say::{FORM, THANKS, WrittenFrame};
+use crate::web::{HttpBody, HttpHead};
 
 /// The size of a read or write buffer, in bytes.
 const BUFFER: usize = 256 * 1024;
 
 #[derive(Deserialize)]
-struct Call<'a> {
+struct ToolCallParams<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -26,7 +26,7 @@ struct Call<'a> {
 }
 
 /// The treatment of a frame.
-enum Then {
+enum FrameTreatment {
     Say(String),
     /// Asks, and responds to this request after the answer.
     Ask(String),
@@ -38,12 +38,12 @@ enum Then {
     Nothing,
 }
 
-fn then(frame: &Frame<'_>) -> Then {
+fn then(frame: &WrittenFrame<'_>) -> FrameTreatment {
     let Some(id) = frame.id.map(RawValue::get) else {
-        return Then::Nothing;
+        return FrameTreatment::Nothing;
     };
     let result = |result: &str| {
-        Then::Say(format!(
+        FrameTreatment::Say(format!(
             r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
         ))
     };
@@ -51,9 +51,9 @@ fn then(frame: &Frame<'_>) -> Then {
         let good = frame
             .result
             .is_some_and(|result| result.get().contains("Grace Hopper"));
-        return frame
-            .number()
-            .map_or(Then::Nothing, |question| Then::Answered { question, good });
+        return frame.number().map_or(FrameTreatment::Nothing, |question| {
+            FrameTreatment::Answered { question, good }
+        });
     };
     let params = frame.params.map_or("{}", RawValue::get);
     match method {
@@ -64,8 +64,8 @@ fn then(frame: &Frame<'_>) -> Then {
             r#"{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"ask","inputSchema":{"type":"object"}},{"name":"mirror","inputSchema":{"type":"object"}}]}"#,
         ),
         "ping" => result("{}"),
-        "tools/call" => match serde_json::from_str::<Call<'_>>(params) {
-            Ok(call) if call.name == "ask" => Then::Ask(id.to_owned()),
+        "tools/call" => match serde_json::from_str::<ToolCallParams<'_>>(params) {
+            Ok(call) if call.name == "ask" => FrameTreatment::Ask(id.to_owned()),
             Ok(call) if call.name == "mirror" => result(&format!(
                 r#"{{"content":[{{"type":"text","text":"seen"}}],"structuredContent":{{"seen":{params}}},"x-new":{{"rate":1e-7}}}}"#
             )),
@@ -81,8 +81,8 @@ fn then(frame: &Frame<'_>) -> Then {
     }
 }
 
-fn refuse(id: &str, code: i32) -> Then {
-    Then::Say(format!(
+fn refuse(id: &str, code: i32) -> FrameTreatment {
+    FrameTreatment::Say(format!(
         r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"no"}}}}"#
     ))
 }
@@ -113,18 +113,18 @@ pub(crate) fn stdio() -> io::Result<()> {
         if reader.read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
-        let said = Frame::read(&line).map_or(Then::Nothing, |frame| then(&frame));
+        let said = WrittenFrame::read(&line).map_or(FrameTreatment::Nothing, |frame| then(&frame));
         let out = match said {
-            Then::Say(text) => Some(text),
-            Then::Ask(id) => {
+            FrameTreatment::Say(text) => Some(text),
+            FrameTreatment::Ask(id) => {
                 asked += 1;
                 waiting.insert(asked, id);
                 Some(question(asked))
             }
-            Then::Answered { question, good } => {
+            FrameTreatment::Answered { question, good } => {
                 waiting.remove(&question).map(|id| thanks(&id, good))
             }
-            Then::Nothing => None,
+            FrameTreatment::Nothing => None,
         };
         if let Some(out) = out {
             writer.write_all(out.as_bytes())?;
@@ -138,7 +138,7 @@ pub(crate) fn stdio() -> io::Result<()> {
 
 /// The pending questions of all connections.
 #[derive(Default)]
-struct Waiting {
+struct PendingQuestions {
     asked: AtomicU64,
     sessions: AtomicU64,
     questions: Mutex<HashMap<u64, Sender<bool>>>,
@@ -147,7 +147,7 @@ struct Waiting {
 /// Serves HTTP on this port, with a thread for each connection.
 pub(crate) fn http(port: &str) -> io::Result<()> {
     let listener = TcpListener::bind(format!("127.0.0.1:{port}"))?;
-    let waiting = Arc::new(Waiting::default());
+    let waiting = Arc::new(PendingQuestions::default());
     for stream in listener.incoming() {
         let (stream, waiting) = (stream?, waiting.clone());
         std::thread::spawn(move || connection(stream, &waiting));
@@ -155,15 +155,15 @@ pub(crate) fn http(port: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn connection(stream: TcpStream, waiting: &Waiting) -> io::Result<()> {
+fn connection(stream: TcpStream, waiting: &PendingQuestions) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::with_capacity(BUFFER, stream.try_clone()?);
     let mut writer = stream;
     let mut body = Vec::new();
     loop {
-        let head = Head::read(&mut reader)?;
+        let head = HttpHead::read(&mut reader)?;
         body.clear();
-        Body::of(&head, &mut reader).read_to_end(&mut body)?;
+        HttpBody::of(&head, &mut reader).read_to_end(&mut body)?;
         if !head.first.starts_with("POST") {
             let status = if head.first.starts_with("GET") {
                 "405 Method Not Allowed"
@@ -173,12 +173,12 @@ fn connection(stream: TcpStream, waiting: &Waiting) -> io::Result<()> {
             write!(writer, "HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n")?;
             continue;
         }
-        let frame = Frame::read(&body);
+        let frame = WrittenFrame::read(&body);
         let opens = frame
             .as_ref()
             .is_some_and(|frame| frame.method.as_deref() == Some("initialize"));
-        match frame.map_or(Then::Nothing, |frame| then(&frame)) {
-            Then::Say(text) => {
+        match frame.map_or(FrameTreatment::Nothing, |frame| then(&frame)) {
+            FrameTreatment::Say(text) => {
                 let session = if opens {
                     let number = waiting.sessions.fetch_add(1, Ordering::Relaxed);
                     format!("mcp-session-id: session-{number}\r\n")
@@ -192,8 +192,8 @@ fn connection(stream: TcpStream, waiting: &Waiting) -> io::Result<()> {
                 out.push_str(&text);
                 writer.write_all(out.as_bytes())?;
             }
-            Then::Ask(id) => ask(&mut writer, waiting, &id)?,
-            Then::Answered { question, good } => {
+            FrameTreatment::Ask(id) => ask(&mut writer, waiting, &id)?,
+            FrameTreatment::Answered { question, good } => {
                 let asker = waiting
                     .questions
                     .lock()
@@ -204,7 +204,7 @@ fn connection(stream: TcpStream, waiting: &Waiting) -> io::Result<()> {
                 }
                 accepted(&mut writer)?;
             }
-            Then::Nothing => accepted(&mut writer)?,
+            FrameTreatment::Nothing => accepted(&mut writer)?,
         }
     }
 }
@@ -214,7 +214,7 @@ fn accepted(writer: &mut TcpStream) -> io::Result<()> {
 }
 
 /// Asks on the call's own stream of events, and ends the stream with the response to the call.
-fn ask(writer: &mut TcpStream, waiting: &Waiting, id: &str) -> io::Result<()> {
+fn ask(writer: &mut TcpStream, waiting: &PendingQuestions, id: &str) -> io::Result<()> {
     let number = waiting.asked.fetch_add(1, Ordering::Relaxed) + 1;
     let (answered, answer) = channel();
     waiting

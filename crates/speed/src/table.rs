@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use crate::run::{Cell, Figures, Load};
-use crate::works::{End, Name, Wiring, Work};
+use crate::run::{CallSize, LoadFigures, RunFigures};
+use crate::works::{MiddleProgram, SideTransport, Wiring, Work};
 
 /// One work with the medians over its runs.
-pub(crate) struct Row {
+pub(crate) struct TableRow {
     wiring: Wiring,
-    name: Name,
+    name: MiddleProgram,
     word: &'static str,
-    loads: Vec<(Load, Result<Cell, String>)>,
+    loads: Vec<(CallSize, Result<LoadFigures, String>)>,
     start: f64,
     idle: f64,
     after: f64,
@@ -23,18 +23,19 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-impl Row {
+impl TableRow {
     /// Returns the medians of the measurements.
-    pub(crate) fn of(work: &Work, figures: &[Figures]) -> Self {
-        let over =
-            |of: &dyn Fn(&Figures) -> Option<f64>| median(figures.iter().filter_map(of).collect());
-        let loads = Load::ALL
+    pub(crate) fn of(work: &Work, figures: &[RunFigures]) -> Self {
+        let over = |of: &dyn Fn(&RunFigures) -> Option<f64>| {
+            median(figures.iter().filter_map(of).collect())
+        };
+        let loads = CallSize::ALL
             .into_iter()
             .map(|load| (load, cell(load, figures)))
             .collect();
-        let is_direct = work.name == Name::Direct;
+        let is_direct = work.name == MiddleProgram::Direct;
         let memory =
-            |of: &dyn Fn(&Figures) -> Option<f64>| if is_direct { f64::NAN } else { over(of) };
+            |of: &dyn Fn(&RunFigures) -> Option<f64>| if is_direct { f64::NAN } else { over(of) };
         Self {
             wiring: work.wiring,
             name: work.name,
@@ -48,13 +49,13 @@ impl Row {
         }
     }
 
-    fn cell(&self, load: Load) -> Option<Cell> {
+    fn cell(&self, load: CallSize) -> Option<LoadFigures> {
         let (_, cell) = self.loads.iter().find(|(known, _)| *known == load)?;
         cell.as_ref().ok().copied()
     }
 }
 
-fn cell(load: Load, figures: &[Figures]) -> Result<Cell, String> {
+fn cell(load: CallSize, figures: &[RunFigures]) -> Result<LoadFigures, String> {
     let mut good = Vec::new();
     let mut why = "not run".to_owned();
     for figures in figures {
@@ -67,15 +68,15 @@ fn cell(load: Load, figures: &[Figures]) -> Result<Cell, String> {
     if good.is_empty() {
         return Err(why);
     }
-    let over = |of: fn(&Cell) -> f64| median(good.iter().map(of).collect());
-    Ok(Cell {
+    let over = |of: fn(&LoadFigures) -> f64| median(good.iter().map(of).collect());
+    Ok(LoadFigures {
         median: over(|cell| cell.median),
         p99: over(|cell| cell.p99),
         rate: over(|cell| cell.rate),
     })
 }
 
-fn lost(figures: &[Figures]) -> String {
+fn lost(figures: &[RunFigures]) -> String {
     match figures
         .iter()
         .filter_map(|one| one.lost.as_ref())
@@ -115,10 +116,10 @@ fn number(value: f64) -> String {
 }
 
 /// Returns all results as Markdown.
-pub(crate) fn written(rows: &[Row]) -> String {
+pub(crate) fn written(rows: &[TableRow]) -> String {
     let mut out = String::new();
     for wiring in Wiring::ALL {
-        let rows: Vec<&Row> = rows.iter().filter(|row| row.wiring == wiring).collect();
+        let rows: Vec<&TableRow> = rows.iter().filter(|row| row.wiring == wiring).collect();
         if !rows.is_empty() {
             table(&mut out, wiring, &rows);
         }
@@ -129,9 +130,9 @@ pub(crate) fn written(rows: &[Row]) -> String {
 }
 
 // Writing into a string cannot fail.
-fn table(out: &mut String, wiring: Wiring, rows: &[&Row]) {
+fn table(out: &mut String, wiring: Wiring, rows: &[&TableRow]) {
     let _ = writeln!(out, "{wiring}\n");
-    let loads: Vec<String> = Load::ALL.iter().map(Load::to_string).collect();
+    let loads: Vec<String> = CallSize::ALL.iter().map(CallSize::to_string).collect();
     let _ = writeln!(
         out,
         "| gateway | {} | start, ms | memory idle / after / most, MB | lost or changed |",
@@ -168,7 +169,7 @@ fn table(out: &mut String, wiring: Wiring, rows: &[&Row]) {
 }
 
 /// Appends the aims, with the results.
-fn aims(out: &mut String, rows: &[Row]) {
+fn aims(out: &mut String, rows: &[TableRow]) {
     out.push_str("| goal | measured | met |\n| --- | --- | --- |\n");
     let mut aim = |what: String, found: f64, bound: f64, at_most: bool| {
         if !found.is_nan() {
@@ -181,21 +182,27 @@ fn aims(out: &mut String, rows: &[Row]) {
             let _ = writeln!(out, "| {what} | {found:.2} | {met} |");
         }
     };
-    for (end, word, times) in [(End::Stdio, "stdio", 2.0), (End::Http, "HTTP", 5.0)] {
+    for (end, word, times) in [
+        (SideTransport::Stdio, "stdio", 2.0),
+        (SideTransport::Http, "HTTP", 5.0),
+    ] {
         let find = |name| {
             rows.iter()
                 .find(|row| row.name == name && row.wiring.front == end && row.wiring.back == end)
         };
-        let (Some(direct), Some(relay), Some(ours)) =
-            (find(Name::Direct), find(Name::Relay), find(Name::Ours))
-        else {
+        let (Some(direct), Some(relay), Some(ours)) = (
+            find(MiddleProgram::Direct),
+            find(MiddleProgram::Relay),
+            find(MiddleProgram::Ours),
+        ) else {
             continue;
         };
-        let of = |row: &Row, load, what: fn(&Cell) -> f64| {
+        let of = |row: &TableRow, load, what: fn(&LoadFigures) -> f64| {
             row.cell(load).as_ref().map_or(f64::NAN, what)
         };
         let added = |row| {
-            of(row, Load::Small, |cell| cell.median) - of(direct, Load::Small, |cell| cell.median)
+            of(row, CallSize::Small, |cell| cell.median)
+                - of(direct, CallSize::Small, |cell| cell.median)
         };
         aim(
             format!("{word}: added median at 100 B, times the relay's, at most {times}"),
@@ -206,32 +213,37 @@ fn aims(out: &mut String, rows: &[Row]) {
         let rate = |row, load| of(row, load, |cell| cell.rate);
         aim(
             format!("{word}: calls/s at 100 B relative to the relay's, at least 0.33"),
-            rate(ours, Load::Small) / rate(relay, Load::Small),
+            rate(ours, CallSize::Small) / rate(relay, CallSize::Small),
             0.33,
             false,
         );
         aim(
             format!("{word}: calls/s at 1 MB relative to the relay's, at least 0.8"),
-            rate(ours, Load::Large) / rate(relay, Load::Large),
+            rate(ours, CallSize::Large) / rate(relay, CallSize::Large),
             0.8,
             false,
         );
         aim(
             format!("{word}: a question answered by the client, times direct, at most 1.3"),
-            of(ours, Load::Question, |cell| cell.median)
-                / of(direct, Load::Question, |cell| cell.median),
+            of(ours, CallSize::Question, |cell| cell.median)
+                / of(direct, CallSize::Question, |cell| cell.median),
             1.3,
             true,
         );
     }
     for wiring in Wiring::ALL {
         let here = || rows.iter().filter(|row| row.wiring == wiring);
-        let rate = |row: &Row| row.cell(Load::Small).map_or(f64::NAN, |cell| cell.rate);
+        let rate = |row: &TableRow| row.cell(CallSize::Small).map_or(f64::NAN, |cell| cell.rate);
         let best = here()
-            .filter(|row| !matches!(row.name, Name::Direct | Name::Relay | Name::Ours))
+            .filter(|row| {
+                !matches!(
+                    row.name,
+                    MiddleProgram::Direct | MiddleProgram::Relay | MiddleProgram::Ours
+                )
+            })
             .map(rate)
             .fold(f64::NAN, f64::max);
-        if let Some(ours) = here().find(|row| row.name == Name::Ours) {
+        if let Some(ours) = here().find(|row| row.name == MiddleProgram::Ours) {
             aim(
                 format!(
                     "{wiring}: calls/s at 100 B relative to the best other gateway, at least 10"

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 use crate::memory;
 use crate::run::{now, stop};
-use crate::say::{Frame, INITIALIZE, INITIALIZED};
-use crate::web::{Body, Head};
+use crate::say::{INITIALIZE, INITIALIZED, WrittenFrame};
+use crate::web::{HttpBody, HttpHead};
 
 /// The number of people, in groups of five.
 const PEOPLE: usize = 500;
@@ -43,7 +43,7 @@ const READINGS: usize = 20;
 
 /// The size of the load.
 #[derive(Clone, Copy)]
-pub(crate) struct Load {
+pub(crate) struct TeamLoad {
     /// The number of questions that are pending from the start.
     pub(crate) open: usize,
     /// The number of new questions per second.
@@ -52,7 +52,7 @@ pub(crate) struct Load {
     pub(crate) seconds: u64,
 }
 
-impl Default for Load {
+impl Default for TeamLoad {
     fn default() -> Self {
         Self {
             open: 10_000,
@@ -64,9 +64,9 @@ impl Default for Load {
 
 /// The durations of one action.
 #[derive(Default)]
-struct Times(Mutex<Vec<Duration>>);
+struct ActionTimes(Mutex<Vec<Duration>>);
 
-impl Times {
+impl ActionTimes {
     fn add(&self, took: Duration) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(took);
@@ -124,7 +124,7 @@ impl Agent {
     /// Reads results until the gateway ends.
     fn listen(&self, stdout: impl io::Read) {
         for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
-            let number = Frame::read(&line).and_then(|frame| frame.number());
+            let number = WrittenFrame::read(&line).and_then(|frame| frame.number());
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(tell) = number.and_then(|number| waiting.remove(&number)) {
                 let _nobody_waits = tell.send(());
@@ -134,13 +134,13 @@ impl Agent {
 }
 
 /// A person at the inbox, behind the proxy.
-struct Person {
+struct InboxPerson {
     host: String,
     subject: String,
     cookie: Mutex<String>,
 }
 
-impl Person {
+impl InboxPerson {
     fn new(host: &str, number: usize) -> Self {
         Self {
             host: host.to_owned(),
@@ -149,7 +149,7 @@ impl Person {
         }
     }
 
-    fn send(&self, method: &str, path: &str, body: &str) -> io::Result<(Head, String)> {
+    fn send(&self, method: &str, path: &str, body: &str) -> io::Result<(HttpHead, String)> {
         let stream = TcpStream::connect(&self.host)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(TIME_LIMIT))?;
@@ -167,9 +167,9 @@ impl Person {
             body.len()
         )?;
         let mut reader = BufReader::new(stream);
-        let head = Head::read(&mut reader)?;
+        let head = HttpHead::read(&mut reader)?;
         let mut text = String::new();
-        Body::of(&head, &mut reader).read_to_string(&mut text)?;
+        HttpBody::of(&head, &mut reader).read_to_string(&mut text)?;
         let set = head.get("set-cookie").split(';').next().unwrap_or_default();
         if !set.is_empty() {
             let mut cookie = self.cookie.lock().unwrap_or_else(PoisonError::into_inner);
@@ -259,7 +259,7 @@ fn configuration(state: &Path) -> io::Result<String> {
 struct Rig {
     child: Child,
     agent: Arc<Agent>,
-    people: Vec<Person>,
+    people: Vec<InboxPerson>,
 }
 
 impl Rig {
@@ -308,7 +308,7 @@ impl Rig {
         opened.recv_timeout(TIME_LIMIT).map_err(io::Error::other)?;
         agent.send(INITIALIZED)?;
         let people = (0..PEOPLE)
-            .map(|number| Person::new(&host, number))
+            .map(|number| InboxPerson::new(&host, number))
             .collect();
         Ok(Self {
             child,
@@ -318,7 +318,7 @@ impl Rig {
     }
 
     /// Returns the first person of a group, which the administrator never is.
-    fn member(&self, group: usize) -> &Person {
+    fn member(&self, group: usize) -> &InboxPerson {
         &self.people[group + GROUPS]
     }
 
@@ -345,8 +345,8 @@ impl Rig {
         &self,
         groups: &[usize],
         until: Instant,
-        seen: &Times,
-        answered: &Times,
+        seen: &ActionTimes,
+        answered: &ActionTimes,
     ) -> io::Result<()> {
         let mut known: HashSet<String> = HashSet::new();
         for group in groups.iter().cycle() {
@@ -378,7 +378,7 @@ impl Rig {
 }
 
 /// Starts this gateway, applies the load, and returns the results as Markdown.
-pub(crate) fn measure(gateway: &Path, load: Load) -> io::Result<String> {
+pub(crate) fn measure(gateway: &Path, load: TeamLoad) -> io::Result<String> {
     let folder = tempfile::tempdir()?;
     let rig = Rig::start(gateway, folder.path())?;
     let measured = run(&rig, load);
@@ -386,9 +386,9 @@ pub(crate) fn measure(gateway: &Path, load: Load) -> io::Result<String> {
     measured
 }
 
-fn run(rig: &Rig, load: Load) -> io::Result<String> {
+fn run(rig: &Rig, load: TeamLoad) -> io::Result<String> {
     let id = rig.child.id();
-    let logins = Times::default();
+    let logins = ActionTimes::default();
     for person in &rig.people {
         let begun = now();
         person.page()?;
@@ -397,13 +397,17 @@ fn run(rig: &Rig, load: Load) -> io::Result<String> {
     let before = memory::below(id).now;
     let filled = rig.fill(load.open)?.as_secs_f64();
     let with_all = memory::below(id).now;
-    let alone = Times::default();
+    let alone = ActionTimes::default();
     for person in rig.people.iter().skip(GROUPS + FOLLOWED).take(READINGS) {
         let begun = now();
         person.page()?;
         alone.add(begun.elapsed());
     }
-    let (seen, answered, pages) = (Times::default(), Times::default(), Times::default());
+    let (seen, answered, pages) = (
+        ActionTimes::default(),
+        ActionTimes::default(),
+        ActionTimes::default(),
+    );
     let until = now() + Duration::from_secs(load.seconds);
     let is_over = AtomicBool::new(false);
     let mut late = Duration::ZERO;
@@ -428,7 +432,7 @@ fn run(rig: &Rig, load: Load) -> io::Result<String> {
         Ok(())
     })?;
     let after = memory::below(id);
-    let Load {
+    let TeamLoad {
         open,
         rate,
         seconds,
@@ -452,7 +456,7 @@ fn run(rig: &Rig, load: Load) -> io::Result<String> {
 }
 
 /// Asks at the given rate until the end. Returns the delay of the last call.
-fn ask(rig: &Rig, load: Load, until: Instant) -> io::Result<Duration> {
+fn ask(rig: &Rig, load: TeamLoad, until: Instant) -> io::Result<Duration> {
     let interval = Duration::from_secs(1) / load.rate.max(1);
     let mut due = now();
     let mut number = 0;
@@ -466,7 +470,12 @@ fn ask(rig: &Rig, load: Load, until: Instant) -> io::Result<Duration> {
 }
 
 /// Loads every person's page in turn.
-fn read_pages(rig: &Rig, reader: usize, is_over: &AtomicBool, pages: &Times) -> io::Result<()> {
+fn read_pages(
+    rig: &Rig,
+    reader: usize,
+    is_over: &AtomicBool,
+    pages: &ActionTimes,
+) -> io::Result<()> {
     let mine = rig.people.iter().skip(1).skip(reader).step_by(READERS);
     let count = u32::try_from(PEOPLE / READERS).unwrap_or(u32::MAX);
     let mut due = now();

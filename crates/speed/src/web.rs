@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::run::now;
-use crate::say::{Frame, INITIALIZE, INITIALIZED, Job, LIST, answer_to};
+use crate::say::{INITIALIZE, INITIALIZED, LIST, RepeatedCall, WrittenFrame, answer_to};
 
 /// The size of a read buffer, in bytes.
 const BUFFER: usize = 256 * 1024;
@@ -15,12 +15,12 @@ const BUFFER: usize = 256 * 1024;
 const TIME_LIMIT: Duration = Duration::from_secs(15);
 
 /// The first line and headers of a message, with names in lower case.
-pub(crate) struct Head {
+pub(crate) struct HttpHead {
     pub(crate) first: String,
     headers: Vec<(String, String)>,
 }
 
-impl Head {
+impl HttpHead {
     /// Reads the head of a message.
     pub(crate) fn read(reader: &mut impl BufRead) -> io::Result<Self> {
         let mut first = String::new();
@@ -50,7 +50,7 @@ impl Head {
 }
 
 /// The body of a message: of known length, in chunks, or absent.
-pub(crate) enum Body<'a, R> {
+pub(crate) enum HttpBody<'a, R> {
     Length(Take<&'a mut R>),
     Chunks {
         reader: &'a mut R,
@@ -59,9 +59,9 @@ pub(crate) enum Body<'a, R> {
     },
 }
 
-impl<'a, R: BufRead> Body<'a, R> {
+impl<'a, R: BufRead> HttpBody<'a, R> {
     /// Returns the body that follows this head.
-    pub(crate) fn of(head: &Head, reader: &'a mut R) -> Self {
+    pub(crate) fn of(head: &HttpHead, reader: &'a mut R) -> Self {
         if head.get("transfer-encoding") == "chunked" {
             return Self::Chunks {
                 reader,
@@ -74,7 +74,7 @@ impl<'a, R: BufRead> Body<'a, R> {
     }
 }
 
-impl<R: BufRead> Read for Body<'_, R> {
+impl<R: BufRead> Read for HttpBody<'_, R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let (reader, left, ended) = match self {
             Self::Length(body) => return body.read(into),
@@ -106,12 +106,12 @@ impl<R: BufRead> Read for Body<'_, R> {
     }
 }
 
-struct Connection {
+struct WebConnection {
     reader: BufReader<TcpStream>,
     writer: TcpStream,
 }
 
-impl Connection {
+impl WebConnection {
     fn open(host: &str) -> io::Result<Self> {
         let writer = TcpStream::connect(host)?;
         writer.set_nodelay(true)?;
@@ -126,9 +126,9 @@ pub(crate) struct Web {
     host: String,
     path: String,
     session: String,
-    main: Connection,
+    main: WebConnection,
     /// The connection for answers while a call's stream is open.
-    side: Option<Connection>,
+    side: Option<WebConnection>,
     next: AtomicU64,
 }
 
@@ -139,7 +139,7 @@ impl Web {
             host: host.to_owned(),
             path: path.to_owned(),
             session: String::new(),
-            main: Connection::open(host)?,
+            main: WebConnection::open(host)?,
             side: None,
             next: AtomicU64::new(10),
         })
@@ -175,7 +175,7 @@ impl Web {
         let head = self.head(request.len());
         let mut found = None;
         exchange(&mut self.main, &head, request.as_bytes(), |frame| {
-            if Frame::read(frame).is_some_and(|frame| frame.method.is_none()) {
+            if WrittenFrame::read(frame).is_some_and(|frame| frame.method.is_none()) {
                 found = Some(frame.to_vec());
             }
             Ok(())
@@ -183,7 +183,7 @@ impl Web {
         found.ok_or_else(|| io::Error::other("no answer came"))
     }
 
-    fn call(&mut self, job: &Job, number: u64, text: &mut Vec<u8>) -> io::Result<()> {
+    fn call(&mut self, job: &RepeatedCall, number: u64, text: &mut Vec<u8>) -> io::Result<()> {
         text.clear();
         job.write(number, text);
         let head = self.head(text.len());
@@ -194,14 +194,14 @@ impl Web {
         let mut done = Err(io::Error::other("no answer came"));
         let host = &self.host;
         let sent = exchange(&mut self.main, &head, text, |frame| {
-            let Some(frame) = Frame::read(frame) else {
+            let Some(frame) = WrittenFrame::read(frame) else {
                 return Ok(());
             };
             if frame.asks() {
                 let answer = frame.id.map(answer_to).unwrap_or_default();
                 let connection = match &mut side {
                     Some(connection) => connection,
-                    None => side.insert(Connection::open(host)?),
+                    None => side.insert(WebConnection::open(host)?),
                 };
                 let head = format!("{answer_head}{}\r\n\r\n", answer.len());
                 exchange(connection, &head, answer.as_bytes(), |_| Ok(()))?;
@@ -218,7 +218,7 @@ impl Web {
     /// Makes one call after another until `most` are made or `budget` is spent. Returns the duration of each.
     pub(crate) fn one_by_one(
         &mut self,
-        job: &Job,
+        job: &RepeatedCall,
         most: usize,
         budget: Duration,
     ) -> io::Result<Vec<Duration>> {
@@ -234,7 +234,12 @@ impl Web {
 
     /// Keeps `window` calls unanswered, each on its own connection, for about `time`. Returns the number of responses
     /// per second.
-    pub(crate) fn at_once(&mut self, job: &Job, window: u64, time: Duration) -> io::Result<f64> {
+    pub(crate) fn at_once(
+        &mut self,
+        job: &RepeatedCall,
+        window: u64,
+        time: Duration,
+    ) -> io::Result<f64> {
         let mut callers = Vec::new();
         for _ in 0..window {
             let mut caller = Self::connect(&self.host, &self.path)?;
@@ -278,7 +283,7 @@ impl Web {
 /// Sends a message and passes every frame of the response to `each`. Returns the session that it names, and its first
 /// line.
 fn exchange(
-    connection: &mut Connection,
+    connection: &mut WebConnection,
     head: &str,
     body: &[u8],
     mut each: impl FnMut(&[u8]) -> io::Result<()>,
@@ -287,8 +292,8 @@ fn exchange(
     message.extend_from_slice(head.as_bytes());
     message.extend_from_slice(body);
     connection.writer.write_all(&message)?;
-    let head = Head::read(&mut connection.reader)?;
-    let body = Body::of(&head, &mut connection.reader);
+    let head = HttpHead::read(&mut connection.reader)?;
+    let body = HttpBody::of(&head, &mut connection.reader);
     if head.get("content-type").starts_with("text/event-stream") {
         events(body, &mut each)?;
     } else {

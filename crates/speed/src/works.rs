@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The transport of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum SideTransport {
     Stdio,
     Http,
 }
@@ -14,20 +14,20 @@ pub(crate) enum End {
 /// The transports of client and server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wiring {
-    pub(crate) front: End,
-    pub(crate) back: End,
+    pub(crate) front: SideTransport,
+    pub(crate) back: SideTransport,
 }
 
 impl Wiring {
     /// Every wiring. Those on which a relay and no gateway can be measured come first.
     pub(crate) const ALL: [Self; 4] = [
-        Self::of(End::Stdio, End::Stdio),
-        Self::of(End::Http, End::Http),
-        Self::of(End::Http, End::Stdio),
-        Self::of(End::Stdio, End::Http),
+        Self::of(SideTransport::Stdio, SideTransport::Stdio),
+        Self::of(SideTransport::Http, SideTransport::Http),
+        Self::of(SideTransport::Http, SideTransport::Stdio),
+        Self::of(SideTransport::Stdio, SideTransport::Http),
     ];
 
-    const fn of(front: End, back: End) -> Self {
+    const fn of(front: SideTransport, back: SideTransport) -> Self {
         Self { front, back }
     }
 }
@@ -35,8 +35,8 @@ impl Wiring {
 impl fmt::Display for Wiring {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = |end| match end {
-            End::Stdio => "stdio",
-            End::Http => "HTTP",
+            SideTransport::Stdio => "stdio",
+            SideTransport::Http => "HTTP",
         };
         write!(
             to,
@@ -49,7 +49,7 @@ impl fmt::Display for Wiring {
 
 /// The program between client and server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Name {
+pub(crate) enum MiddleProgram {
     Direct,
     Relay,
     Ours,
@@ -60,7 +60,7 @@ pub(crate) enum Name {
     McpRemote,
 }
 
-impl Name {
+impl MiddleProgram {
     const ALL: [Self; 8] = [
         Self::Direct,
         Self::Relay,
@@ -90,9 +90,9 @@ impl Name {
         match self {
             Self::Direct | Self::Relay => wiring.front == wiring.back,
             Self::Ours | Self::FastMcp => true,
-            Self::McpProxyNpm => wiring == Wiring::of(End::Http, End::Stdio),
+            Self::McpProxyNpm => wiring == Wiring::of(SideTransport::Http, SideTransport::Stdio),
             Self::McpProxyPyPi | Self::Supergateway => wiring.front != wiring.back,
-            Self::McpRemote => wiring == Wiring::of(End::Stdio, End::Http),
+            Self::McpRemote => wiring == Wiring::of(SideTransport::Stdio, SideTransport::Http),
         }
     }
 }
@@ -100,7 +100,7 @@ impl Name {
 /// A program to be measured, with its wiring.
 pub(crate) struct Work {
     pub(crate) wiring: Wiring,
-    pub(crate) name: Name,
+    pub(crate) name: MiddleProgram,
     /// Its program; this one if it needs no other.
     program: PathBuf,
 }
@@ -123,10 +123,10 @@ impl Work {
         let mut more = |texts: &[&str]| words.extend(texts.iter().map(|text| (*text).to_owned()));
         let (port, upstream) = (ends.port.to_string(), ends.upstream());
         match self.name {
-            Name::Direct => return None,
-            Name::Relay if front == End::Stdio => more(&["relay", "stdio"]),
-            Name::Relay => more(&["relay", "http", &port, &ends.upstream_host()]),
-            Name::Ours => {
+            MiddleProgram::Direct => return None,
+            MiddleProgram::Relay if front == SideTransport::Stdio => more(&["relay", "stdio"]),
+            MiddleProgram::Relay => more(&["relay", "http", &port, &ends.upstream_host()]),
+            MiddleProgram::Ours => {
                 more(&[
                     "gateway",
                     "--pending",
@@ -135,29 +135,33 @@ impl Work {
                     "off",
                 ]);
                 more(&["--inbox", "127.0.0.1:0", "--state", &ends.state]);
-                if front == End::Http {
+                if front == SideTransport::Http {
                     more(&["--listen", &ends.host()]);
                 }
-                if back == End::Http {
+                if back == SideTransport::Http {
                     more(&["--upstream", &upstream]);
                 }
             }
-            Name::FastMcp => {
+            MiddleProgram::FastMcp => {
                 more(&[
                     &ends.fastmcp,
-                    if front == End::Stdio { "stdio" } else { &port },
+                    if front == SideTransport::Stdio {
+                        "stdio"
+                    } else {
+                        &port
+                    },
                 ]);
-                if back == End::Http {
+                if back == SideTransport::Http {
                     more(&["--url", &upstream]);
                 }
             }
-            Name::McpProxyPyPi if front == End::Http => more(&["--port", &port]),
-            Name::McpProxyPyPi => more(&["--transport", "streamablehttp", &upstream]),
-            Name::McpProxyNpm => {
+            MiddleProgram::McpProxyPyPi if front == SideTransport::Http => more(&["--port", &port]),
+            MiddleProgram::McpProxyPyPi => more(&["--transport", "streamablehttp", &upstream]),
+            MiddleProgram::McpProxyNpm => {
                 more(&["--host", "127.0.0.1", "--port", &port, "--server", "stream"]);
             }
-            Name::Supergateway if front == End::Http => {
-                let server = ends.server(End::Stdio).join(" ");
+            MiddleProgram::Supergateway if front == SideTransport::Http => {
+                let server = ends.server(SideTransport::Stdio).join(" ");
                 more(&[
                     "--logLevel",
                     "none",
@@ -167,14 +171,16 @@ impl Work {
                 ]);
                 more(&["--port", &port, "--stdio", &server]);
             }
-            Name::Supergateway => more(&["--logLevel", "none", "--streamableHttp", &upstream]),
-            Name::McpRemote => more(&[&upstream, "--allow-http"]),
+            MiddleProgram::Supergateway => {
+                more(&["--logLevel", "none", "--streamableHttp", &upstream]);
+            }
+            MiddleProgram::McpRemote => more(&[&upstream, "--allow-http"]),
         }
-        if back == End::Stdio && self.name != Name::Supergateway {
-            if self.name != Name::Relay {
+        if back == SideTransport::Stdio && self.name != MiddleProgram::Supergateway {
+            if self.name != MiddleProgram::Relay {
                 words.push("--".to_owned());
             }
-            words.extend(ends.server(End::Stdio));
+            words.extend(ends.server(SideTransport::Stdio));
         }
         Some(words)
     }
@@ -186,15 +192,18 @@ pub(crate) fn all(gateway: &Path, only: &str) -> io::Result<Vec<Work>> {
     let peers = peers(&own);
     let mut works = Vec::new();
     for wiring in Wiring::ALL {
-        for name in Name::ALL.into_iter().filter(|name| name.speaks(wiring)) {
+        for name in MiddleProgram::ALL
+            .into_iter()
+            .filter(|name| name.speaks(wiring))
+        {
             let program = match name {
-                Name::Direct | Name::Relay => own.clone(),
-                Name::Ours => gateway.to_owned(),
-                Name::FastMcp => peers.join("fastmcp/bin/python"),
-                Name::McpProxyPyPi => peers.join("mcp-proxy/bin/mcp-proxy"),
-                Name::McpProxyNpm => peers.join("node_modules/.bin/mcp-proxy"),
-                Name::Supergateway => peers.join("node_modules/.bin/supergateway"),
-                Name::McpRemote => peers.join("node_modules/.bin/mcp-remote"),
+                MiddleProgram::Direct | MiddleProgram::Relay => own.clone(),
+                MiddleProgram::Ours => gateway.to_owned(),
+                MiddleProgram::FastMcp => peers.join("fastmcp/bin/python"),
+                MiddleProgram::McpProxyPyPi => peers.join("mcp-proxy/bin/mcp-proxy"),
+                MiddleProgram::McpProxyNpm => peers.join("node_modules/.bin/mcp-proxy"),
+                MiddleProgram::Supergateway => peers.join("node_modules/.bin/supergateway"),
+                MiddleProgram::McpRemote => peers.join("node_modules/.bin/mcp-remote"),
             };
             let work = Work {
                 wiring,
@@ -260,11 +269,13 @@ impl Ends {
     }
 
     /// Returns the command line of the server.
-    pub(crate) fn server(&self, back: End) -> Vec<String> {
+    pub(crate) fn server(&self, back: SideTransport) -> Vec<String> {
         let mut words = vec![self.own.clone(), "server".to_owned()];
         match back {
-            End::Stdio => words.push("stdio".to_owned()),
-            End::Http => words.extend(["http".to_owned(), self.upstream_port.to_string()]),
+            SideTransport::Stdio => words.push("stdio".to_owned()),
+            SideTransport::Http => {
+                words.extend(["http".to_owned(), self.upstream_port.to_string()]);
+            }
         }
         words
     }

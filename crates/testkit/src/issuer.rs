@@ -25,7 +25,7 @@ const KEYS: [&str; 2] = [
 
 /// An issuer on a port of this machine. It ends with the test's process.
 #[derive(Debug, Clone)]
-pub struct Issuer {
+pub struct TestIssuer {
     url: String,
     state: Arc<IssuerState>,
 }
@@ -54,7 +54,7 @@ struct IssuerState {
     has_ended: AtomicBool,
 }
 
-impl Issuer {
+impl TestIssuer {
     /// Starts an issuer.
     ///
     /// # Panics

@@ -25,7 +25,7 @@ mod program;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-pub use program::{Finished, Listening, Program, Running, free_port, wait_for_port};
+pub use program::{Finished, Listening, PeerProgram, RunningPeer, free_port, wait_for_port};
 
 /// The oldest node on which all the SDKs run.
 const NODE_MAJOR: u32 = 20;
@@ -45,11 +45,11 @@ const PYTHON_MINOR: u32 = 11;
 /// # Panics
 ///
 /// If the packages cannot be installed, or node is missing although `CI` is set.
-pub fn node_script(name: &str) -> Option<Program> {
+pub fn node_script(name: &str) -> Option<PeerProgram> {
     let home = node_home()?;
     let script = home.join(name);
     assert!(script.is_file(), "there is no tests/peers/js/{name}");
-    Some(Program::new("node").with([path_text(&script)]))
+    Some(PeerProgram::new("node").with([path_text(&script)]))
 }
 
 /// Returns the published `@modelcontextprotocol/server-everything`. Its argument is `stdio` or `streamableHttp`, which
@@ -58,10 +58,10 @@ pub fn node_script(name: &str) -> Option<Program> {
 /// # Panics
 ///
 /// As [`node_script`].
-pub fn everything() -> Option<Program> {
+pub fn everything() -> Option<PeerProgram> {
     let script =
         node_home()?.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
-    Some(Program::new("node").with([path_text(&script)]))
+    Some(PeerProgram::new("node").with([path_text(&script)]))
 }
 
 /// Returns a program of `tests/peers/python`, ready to run. Returns `None`, and reports it on stderr, if there is no
@@ -70,7 +70,7 @@ pub fn everything() -> Option<Program> {
 /// # Panics
 ///
 /// If the packages cannot be installed, or python is missing although `CI` is set.
-pub fn python_script(name: &str) -> Option<Program> {
+pub fn python_script(name: &str) -> Option<PeerProgram> {
     python_program("python", name)
 }
 
@@ -80,7 +80,7 @@ pub fn python_script(name: &str) -> Option<Program> {
 /// # Panics
 ///
 /// As [`python_script`].
-pub fn channel_script(name: &str) -> Option<Program> {
+pub fn channel_script(name: &str) -> Option<PeerProgram> {
     python_program("channels", name)
 }
 
@@ -103,7 +103,7 @@ pub fn adaptive_cards() -> Option<String> {
 /// # Panics
 ///
 /// As [`node_script`] and [`python_script`].
-pub fn forms_server(sdk: &str) -> Option<Program> {
+pub fn forms_server(sdk: &str) -> Option<PeerProgram> {
     let program = match sdk {
         "ts1" | "ts2" => node_script("forms.mjs")?,
         // These SDKs are those of the other peers.
@@ -125,19 +125,19 @@ pub fn forms_record() -> PathBuf {
     sources().join("forms").join("sent.jsonl")
 }
 
-fn python_program(folder: &str, name: &str) -> Option<Program> {
+fn python_program(folder: &str, name: &str) -> Option<PeerProgram> {
     python_script_with(folder, folder, name)
 }
 
 /// Returns a program of `folder`, run with the packages of `packages`.
-fn python_script_with(packages: &str, folder: &str, name: &str) -> Option<Program> {
+fn python_script_with(packages: &str, folder: &str, name: &str) -> Option<PeerProgram> {
     let script = sources().join(folder).join(name);
     assert!(script.is_file(), "there is no tests/peers/{folder}/{name}");
     if let Err(why) = install::python_present(PYTHON_MINOR) {
         return absent("python", &why);
     }
     let interpreter = install::python(&sources(), packages, &cache());
-    let program = Program::new(path_text(&interpreter)).with([path_text(&script)]);
+    let program = PeerProgram::new(path_text(&interpreter)).with([path_text(&script)]);
     Some(program.env("PYTHONDONTWRITEBYTECODE", "1"))
 }
 
@@ -187,14 +187,14 @@ pub fn token_provider(redirects: &[String], format: &str, seconds: u32) -> Optio
 }
 
 /// Returns a tool of a folder of `tests/peers` that needs a newer node than the peers do.
-fn tool(folder: &str, script: &str) -> Option<Program> {
+fn tool(folder: &str, script: &str) -> Option<PeerProgram> {
     node_home()?;
     if let Err(why) = install::python_present(PYTHON_MINOR) {
         return absent("python", &why);
     }
     let node = install::newer_node(TOOL_NODE_MAJOR, TOOL_NODE, &cache());
     let home = install::node(&sources(), folder, &cache());
-    Some(Program::new(node).with([path_text(&home.join(script))]))
+    Some(PeerProgram::new(node).with([path_text(&home.join(script))]))
 }
 
 /// Returns the text of axe-core, which finds accessibility defects of a page. `None` as for [`node_script`].

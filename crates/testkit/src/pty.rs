@@ -28,7 +28,7 @@ const EARLY: &str = "type it again";
 const UNREAD: &str = "Read first";
 
 /// A terminal of a given size, and the child process that asks on it.
-pub struct Terminal {
+pub struct TestTerminal {
     screen: Arc<Mutex<vt100::Parser>>,
     keys: Box<dyn Write + Send>,
     master: Box<dyn MasterPty + Send>,
@@ -55,7 +55,7 @@ pub fn command(program: impl AsRef<OsStr>) -> CommandBuilder {
     command
 }
 
-impl Terminal {
+impl TestTerminal {
     /// Starts the command on a new terminal of this size.
     pub fn start(command: CommandBuilder, columns: u16, rows: u16) -> Self {
         let pair = native_pty_system().openpty(size(columns, rows)).unwrap();
@@ -204,7 +204,7 @@ impl Terminal {
     }
 }
 
-impl Drop for Terminal {
+impl Drop for TestTerminal {
     fn drop(&mut self) {
         let _ = self.child.kill();
     }

@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 pub use pattern::{Bindings, Mismatch};
-pub use read::Unreadable;
+pub use read::TranscriptError;
 
 /// A whole conversation.
 #[derive(Clone, Debug)]
@@ -44,21 +44,21 @@ pub struct Transcript {
     /// The revision that both sides speak, such as `2025-11-25`.
     pub revision: String,
     /// The events, in order.
-    pub lines: Vec<Line>,
+    pub lines: Vec<TranscriptLine>,
 }
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct TranscriptLine {
     /// The line number, from 1.
     pub number: usize,
     /// The event.
-    pub event: Event,
+    pub event: TranscriptEvent,
 }
 
 /// The kinds of events.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum TranscriptEvent {
     /// A message.
     Says {
         /// The side that sends it.
@@ -120,23 +120,24 @@ pub struct BoundLine {
     /// The line number, from 1.
     pub number: usize,
     /// The event. A message contains its text as written in the file, with placeholders replaced.
-    pub event: Event,
+    pub event: TranscriptEvent,
 }
 
 impl Transcript {
     /// Parses the text of a transcript.
-    pub fn parse(text: &str) -> Result<Self, Unreadable> {
+    pub fn parse(text: &str) -> Result<Self, TranscriptError> {
         read::transcript(text)
     }
 
     /// Reads and parses a file.
-    pub fn read(path: &Path) -> Result<Self, Unreadable> {
-        let text = std::fs::read_to_string(path).map_err(|error| Unreadable::file(path, &error))?;
+    pub fn read(path: &Path) -> Result<Self, TranscriptError> {
+        let text =
+            std::fs::read_to_string(path).map_err(|error| TranscriptError::file(path, &error))?;
         Self::parse(&text).map_err(|unreadable| unreadable.within(path))
     }
 
     /// Reads every transcript of the project. Returns each with its path, sorted by path.
-    pub fn all() -> Result<Vec<(PathBuf, Self)>, Unreadable> {
+    pub fn all() -> Result<Vec<(PathBuf, Self)>, TranscriptError> {
         let mut paths = Vec::new();
         read::collect(&folder(), &mut paths)?;
         paths.sort();
@@ -159,7 +160,7 @@ impl Transcript {
     }
 }
 
-impl Event {
+impl TranscriptEvent {
     fn bound(&self, bindings: &mut Bindings) -> Self {
         match self {
             Self::Says {

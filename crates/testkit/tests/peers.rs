@@ -1,7 +1,7 @@
 //! The real peers understand each other, so that a failure elsewhere is this project's.
 
 use mcp_elicit_testkit::peers::mcpdo::{InspectorEra, Mcpdo};
-use mcp_elicit_testkit::peers::{self, Finished, Program, conformance};
+use mcp_elicit_testkit::peers::{self, Finished, PeerProgram, conformance};
 use serde_json::{Value, json};
 
 const CONTACT: &str = r#"{"name":"Ada Lovelace","email":"ada@example.com","age":36}"#;
@@ -15,7 +15,7 @@ fn got(finished: &Finished) -> Value {
 }
 
 /// Accept, decline, cancel and a wrong answer, from this client (on this revision) to this server.
-fn four_answers(client: &Program, revision: &str, server: &Program) {
+fn four_answers(client: &PeerProgram, revision: &str, server: &PeerProgram) {
     let play = |answer: &[&str]| {
         let client = client
             .clone()

@@ -2,8 +2,8 @@
 
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 
-use super::{Report, text};
-use crate::finding::Verdict;
+use super::{RunReport, text};
+use crate::finding::CellVerdict;
 use crate::judge::CellResult;
 
 /// The report cannot be written.
@@ -15,7 +15,7 @@ pub struct JunitError(#[source] quick_junit::SerializeError);
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn junit(report: &Report) -> Result<String, JunitError> {
+pub fn junit(report: &RunReport) -> Result<String, JunitError> {
     let mut all = Junit::new("mcp-elicit check");
     all.set_time(report.took);
     for suite in &report.suites {
@@ -28,13 +28,13 @@ pub fn junit(report: &Report) -> Result<String, JunitError> {
                 suite.revision
             ));
             case.set_time(result.took);
-            if result.verdict == Verdict::Fail {
+            if result.verdict == CellVerdict::Fail {
                 let frames = result.frames.iter().map(|frame| {
                     let arrow = if frame.from_server { "<-" } else { "->" };
                     format!("{arrow} {}\n", xml_text(&text::shown(&frame.text)))
                 });
                 case.set_system_out(frames.collect::<String>());
-            } else if result.verdict == Verdict::Warn {
+            } else if result.verdict == CellVerdict::Warn {
                 case.set_system_out(format!("warning: {}", messages(result)));
             }
             one.add_test_case(case);
@@ -72,7 +72,7 @@ fn xml_text(text: &str) -> String {
 /// A warning is a success in JUnit, which has no such status.
 fn status(result: &CellResult) -> TestCaseStatus {
     match result.verdict {
-        Verdict::Fail => {
+        CellVerdict::Fail => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
             status.set_message(messages(result));
             if let Some(first) = result.findings.first() {
@@ -80,8 +80,8 @@ fn status(result: &CellResult) -> TestCaseStatus {
             }
             status
         }
-        Verdict::Pass | Verdict::Warn => TestCaseStatus::success(),
-        Verdict::NotAsked | Verdict::NotApplicable => {
+        CellVerdict::Pass | CellVerdict::Warn => TestCaseStatus::success(),
+        CellVerdict::NotAsked | CellVerdict::NotApplicable => {
             let mut status = TestCaseStatus::skipped();
             let why = result.why.as_deref();
             status.set_message(xml_text(&text::shown(

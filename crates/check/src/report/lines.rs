@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::Report;
-use crate::finding::{Finding, Verdict};
+use super::RunReport;
+use crate::finding::{CellFinding, CellVerdict};
 
 /// Returns the lines: one `cell` for each cell, and a `summary` at the end.
-pub fn lines(report: &Report) -> Vec<Value> {
+pub fn lines(report: &RunReport) -> Vec<Value> {
     let mut lines = Vec::new();
     for suite in &report.suites {
         for result in &suite.results {
-            let findings = |all: &[Finding]| -> Vec<Value> {
+            let findings = |all: &[CellFinding]| -> Vec<Value> {
                 all.iter()
                     .map(|finding| {
                         json!({
@@ -39,7 +39,7 @@ pub fn lines(report: &Report) -> Vec<Value> {
             if !result.allowed.is_empty() {
                 line["allowed"] = findings(&result.allowed).into();
             }
-            if result.verdict == Verdict::Fail {
+            if result.verdict == CellVerdict::Fail {
                 let frames = result.frames.iter().map(|frame| {
                     let from = if frame.from_server {
                         "server"
@@ -60,7 +60,7 @@ pub fn lines(report: &Report) -> Vec<Value> {
         "seconds": report.took.as_secs_f64(),
         "not_spoken": report.not_spoken,
     });
-    for verdict in Verdict::ALL {
+    for verdict in CellVerdict::ALL {
         summary["counts"][verdict.as_str()] = json!(report.count(verdict));
     }
     lines.push(summary);

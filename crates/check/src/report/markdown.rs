@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{Report, text};
-use crate::finding::Verdict;
+use super::{RunReport, text};
+use crate::finding::CellVerdict;
 
 /// Returns the report as Markdown: one table, and the findings.
-pub fn markdown(report: &Report) -> String {
+pub fn markdown(report: &RunReport) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "### mcp-elicit check: {}\n", cell(&report.server));
     let _ = writeln!(out, "{}\n", report.counts());
@@ -22,9 +22,9 @@ pub fn markdown(report: &Report) -> String {
             "| {} | {} | {} | {} | {} |",
             cell(&suite.tool),
             suite.revision,
-            count(Verdict::Fail),
-            count(Verdict::Warn),
-            count(Verdict::Pass)
+            count(CellVerdict::Fail),
+            count(CellVerdict::Warn),
+            count(CellVerdict::Pass)
         );
     }
     let mut has_any = false;

@@ -14,7 +14,7 @@ pub use lines::lines;
 pub use markdown::markdown;
 pub use text::text;
 
-use crate::finding::{Code, Verdict};
+use crate::finding::{CellVerdict, Code};
 use crate::judge::CellResult;
 
 /// The cells of one tool on one revision.
@@ -30,7 +30,7 @@ pub struct Suite {
 
 /// The results of a run.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct RunReport {
     /// The server, as it was named.
     pub server: String,
     /// One for each tool and revision.
@@ -41,7 +41,7 @@ pub struct Report {
     pub took: Duration,
 }
 
-impl Report {
+impl RunReport {
     /// Allows these codes: their findings are listed and cause no verdict.
     pub fn allow(&mut self, codes: &[Code]) {
         for suite in &mut self.suites {
@@ -52,23 +52,23 @@ impl Report {
     }
 
     /// Returns the gravest verdict.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> CellVerdict {
         let results = self.suites.iter().flat_map(|suite| &suite.results);
         results
             .map(|result| result.verdict)
             .max()
-            .unwrap_or(Verdict::NotApplicable)
+            .unwrap_or(CellVerdict::NotApplicable)
     }
 
     /// Returns the number of cells with this verdict.
-    pub fn count(&self, verdict: Verdict) -> usize {
+    pub fn count(&self, verdict: CellVerdict) -> usize {
         let results = self.suites.iter().flat_map(|suite| &suite.results);
         results.filter(|result| result.verdict == verdict).count()
     }
 
     /// Returns the counts of all verdicts, as in `3 fail, 1 warn`.
     pub fn counts(&self) -> String {
-        let all = Verdict::ALL.map(|verdict| (verdict, self.count(verdict)));
+        let all = CellVerdict::ALL.map(|verdict| (verdict, self.count(verdict)));
         let some = all.iter().filter(|(_, count)| *count > 0);
         let words: Vec<String> = some
             .map(|(verdict, count)| format!("{count} {}", verdict.as_str()))

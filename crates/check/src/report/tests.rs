@@ -4,11 +4,11 @@ use mcp_elicit_core::wire::Revision;
 
 use super::*;
 use crate::cell::Cell;
-use crate::finding::Finding;
-use crate::observation::Frame;
+use crate::finding::CellFinding;
+use crate::observation::SentFrame;
 
-fn result(cell: Cell, verdict: Verdict, codes: &[Code]) -> CellResult {
-    let findings = codes.iter().map(|code| Finding {
+fn result(cell: Cell, verdict: CellVerdict, codes: &[Code]) -> CellResult {
+    let findings = codes.iter().map(|code| CellFinding {
         code: *code,
         message: "the call | said <b>\u{1b}[31m".to_owned(),
     });
@@ -18,7 +18,7 @@ fn result(cell: Cell, verdict: Verdict, codes: &[Code]) -> CellResult {
         findings: findings.collect(),
         allowed: Vec::new(),
         why: None,
-        frames: vec![Frame {
+        frames: vec![SentFrame {
             from_server: true,
             text: "{\"id\":1}\u{1}".to_owned(),
         }],
@@ -26,17 +26,21 @@ fn result(cell: Cell, verdict: Verdict, codes: &[Code]) -> CellResult {
     }
 }
 
-fn report() -> Report {
-    Report {
+fn report() -> RunReport {
+    RunReport {
         server: "my-server".to_owned(),
         suites: vec![Suite {
             tool: "deploy".to_owned(),
             revision: Revision::V2025_11_25,
             results: vec![
-                result(Cell::Accept, Verdict::Pass, &[]),
-                result(Cell::NoAnswer, Verdict::Warn, &[Code::NoTimeout]),
-                result(Cell::Decline, Verdict::Fail, &[Code::EffectWithoutAccept]),
-                result(Cell::NoState, Verdict::NotApplicable, &[]),
+                result(Cell::Accept, CellVerdict::Pass, &[]),
+                result(Cell::NoAnswer, CellVerdict::Warn, &[Code::NoTimeout]),
+                result(
+                    Cell::Decline,
+                    CellVerdict::Fail,
+                    &[Code::EffectWithoutAccept],
+                ),
+                result(Cell::NoState, CellVerdict::NotApplicable, &[]),
             ],
         }],
         not_spoken: vec![Revision::V2026_07_28],
@@ -130,7 +134,7 @@ fn markdown_of_a_server_starts_no_markup() {
 fn an_allowed_code_causes_no_verdict_and_is_listed() {
     let mut report = report();
     report.allow(&[Code::EffectWithoutAccept]);
-    assert_eq!(report.verdict(), Verdict::Warn);
+    assert_eq!(report.verdict(), CellVerdict::Warn);
     assert!(text(&report).contains("allowed        decline: effect-without-accept"));
     assert_eq!(
         lines(&report)[2]["allowed"][0]["code"],

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use mcp_elicit_core::view::sanitize::acts_on_a_screen;
 
-use super::{Report, Suite};
-use crate::finding::Verdict;
+use super::{RunReport, Suite};
+use crate::finding::CellVerdict;
 use crate::judge::CellResult;
 
 /// The most frames that are shown of a cell.
@@ -14,7 +14,7 @@ const FRAMES: usize = 16;
 const LONGEST: usize = 220;
 
 /// Returns the report for a terminal: of each suite the verdicts in one line each, and the failures with their frames.
-pub fn text(report: &Report) -> String {
+pub fn text(report: &RunReport) -> String {
     let mut out = String::new();
     for suite in &report.suites {
         write_suite(&mut out, suite);
@@ -34,7 +34,11 @@ pub fn text(report: &Report) -> String {
 
 fn write_suite(out: &mut String, suite: &Suite) {
     let _ = writeln!(out, "{}", suite.name());
-    for verdict in [Verdict::Pass, Verdict::NotAsked, Verdict::NotApplicable] {
+    for verdict in [
+        CellVerdict::Pass,
+        CellVerdict::NotAsked,
+        CellVerdict::NotApplicable,
+    ] {
         let all = suite.results.iter();
         let cells: Vec<String> = all
             .filter(|result| result.verdict == verdict)
@@ -44,7 +48,7 @@ fn write_suite(out: &mut String, suite: &Suite) {
             let _ = writeln!(out, "  {:<15}{}", verdict.as_str(), cells.join(", "));
         }
     }
-    for verdict in [Verdict::Warn, Verdict::Fail] {
+    for verdict in [CellVerdict::Warn, CellVerdict::Fail] {
         for result in &suite.results {
             if result.verdict == verdict {
                 write_result(out, suite, result);
@@ -71,7 +75,7 @@ fn write_result(out: &mut String, suite: &Suite, result: &CellResult) {
             finding.code.clause(suite.revision).cite(suite.revision)
         );
     }
-    if result.verdict != Verdict::Fail {
+    if result.verdict != CellVerdict::Fail {
         return;
     }
     let skipped = result.frames.len().saturating_sub(FRAMES);

@@ -11,7 +11,7 @@ use mcp_elicit_client::QuestionQueue;
 use mcp_elicit_client::connection::Target;
 use mcp_elicit_client::question::Question;
 use mcp_elicit_client::responder::{Responder as _, ResponderErrorKind};
-use mcp_elicit_clients::{Act, Acts, Played, Profile};
+use mcp_elicit_clients::{Played, Profile, ProgramAct, ProgramActs};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::question::outcome_json;
@@ -39,7 +39,7 @@ pub(crate) struct PlayedCall {
     /// The client's description of itself.
     pub(crate) plays: Played,
     pub(crate) profile: Profile,
-    pub(crate) acts: Acts,
+    pub(crate) acts: ProgramActs,
     pub(crate) target: Target,
     /// The environment for the server, in addition to the inherited one.
     pub(crate) environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
@@ -258,7 +258,7 @@ async fn answer(
         call.acts.to(form.as_ref(), &call.profile)
     } else {
         // No client can show what cannot be read.
-        Some(call.acts.form.unwrap_or(Act::InvalidParams))
+        Some(call.acts.form.unwrap_or(ProgramAct::InvalidParams))
     };
     let (member, value) = if let Some(act) = act {
         answer_of(act, is_link)
@@ -282,16 +282,16 @@ async fn answer(
 }
 
 /// Returns a program's answer as a member of the response.
-fn answer_of(act: Act, is_link: bool) -> (&'static str, Value) {
+fn answer_of(act: ProgramAct, is_link: bool) -> (&'static str, Value) {
     let error = |code: i32, message: &str| ("error", json!({"code": code, "message": message}));
     match act {
-        Act::AcceptEmpty if is_link => ("result", json!({"action": "accept"})),
-        Act::AcceptEmpty => ("result", json!({"action": "accept", "content": {}})),
-        Act::Decline => ("result", json!({"action": "decline"})),
-        Act::Cancel => ("result", json!({"action": "cancel"})),
-        Act::NoMethod => error(-32601, "Method not found"),
-        Act::InvalidParams => error(-32602, "Invalid params"),
-        Act::InternalError => error(-32603, "Internal error"),
+        ProgramAct::AcceptEmpty if is_link => ("result", json!({"action": "accept"})),
+        ProgramAct::AcceptEmpty => ("result", json!({"action": "accept", "content": {}})),
+        ProgramAct::Decline => ("result", json!({"action": "decline"})),
+        ProgramAct::Cancel => ("result", json!({"action": "cancel"})),
+        ProgramAct::NoMethod => error(-32601, "Method not found"),
+        ProgramAct::InvalidParams => error(-32602, "Invalid params"),
+        ProgramAct::InternalError => error(-32603, "Internal error"),
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use mcp_elicit_check::{Connection, Received};
+use mcp_elicit_check::{CheckConnection, ReceivedText};
 use mcp_elicit_client::tls;
 use mcp_elicit_core::text::beginning;
 use mcp_elicit_core::wire::method;
@@ -44,7 +44,7 @@ const EVENTS: &str = "text/event-stream";
 /// A session, or the requests of a client without one.
 struct HttpConnection {
     shared: Arc<SharedHttp>,
-    received: Receiver<Received>,
+    received: Receiver<ReceivedText>,
     runtime: Handle,
     tasks: Vec<AbortHandle>,
     stopping: Arc<AtomicBool>,
@@ -59,7 +59,7 @@ struct SharedHttp {
     /// The headers of every request.
     headers: HeaderMap,
     session: Mutex<HttpSession>,
-    sender: Sender<Received>,
+    sender: Sender<ReceivedText>,
     bytes: AtomicUsize,
 }
 
@@ -75,7 +75,7 @@ pub(super) fn connect(
     access: &ServerAccess,
     runtime: &Handle,
     stopping: Arc<AtomicBool>,
-) -> Result<Box<dyn Connection>, Failure> {
+) -> Result<Box<dyn CheckConnection>, Failure> {
     tls::ready();
     let unusable = || Failure::usage("invalid URL: expected http or https");
     let url = Url::parse(url).map_err(|error| unusable().because(error))?;
@@ -122,7 +122,7 @@ impl SharedHttp {
 
     fn end(&self, why: impl Into<String>) {
         // The receiver has gone with the cell.
-        let _ = self.sender.send(Received::Ended(why.into()));
+        let _ = self.sender.send(ReceivedText::Ended(why.into()));
     }
 
     /// Passes on the text of one message.
@@ -135,9 +135,9 @@ impl SharedHttp {
                     frame["id"] = id.clone();
                 }
                 self.opened(&frame);
-                Received::Frame(frame)
+                ReceivedText::Frame(frame)
             }
-            Ok(_) | Err(_) => Received::Noise(String::from_utf8_lossy(text).into_owned()),
+            Ok(_) | Err(_) => ReceivedText::Noise(String::from_utf8_lossy(text).into_owned()),
         };
         let _ = self.sender.send(received);
     }
@@ -276,7 +276,7 @@ impl SharedHttp {
     }
 }
 
-impl Connection for HttpConnection {
+impl CheckConnection for HttpConnection {
     fn send(&mut self, frame: &Value) {
         let posted = Arc::clone(&self.shared).post(frame.clone());
         if frame["method"].is_string() && frame.get("id").is_some() {
@@ -295,24 +295,24 @@ impl Connection for HttpConnection {
         }
     }
 
-    fn next(&mut self, within: Duration) -> Received {
+    fn next(&mut self, within: Duration) -> ReceivedText {
         if let Some(why) = &self.ended {
-            return Received::Ended(why.clone());
+            return ReceivedText::Ended(why.clone());
         }
         let mut left = within;
         loop {
             if self.stopping.load(Ordering::Acquire) {
-                return Received::Ended("stopped".to_owned());
+                return ReceivedText::Ended("stopped".to_owned());
             }
             let step = left.min(STEP);
             match self.received.recv_timeout(step) {
-                Ok(Received::Ended(why)) => {
+                Ok(ReceivedText::Ended(why)) => {
                     self.ended = Some(why.clone());
-                    return Received::Ended(why);
+                    return ReceivedText::Ended(why);
                 }
                 Ok(received) => return received,
                 Err(RecvTimeoutError::Timeout) if step < left => left -= step,
-                Err(_) => return Received::Silence,
+                Err(_) => return ReceivedText::Silence,
             }
         }
     }

@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use mcp_elicit_check::report::{Report, Suite};
+use mcp_elicit_check::report::{RunReport, Suite};
 use mcp_elicit_check::{
-    Cell, Connection, Effect, Job, Learned, Observation, OpenError, OtherTool, Received, Session,
-    Tool, cells, judge, observe,
+    CallEffects, Cell, CheckConnection, CheckJob, CheckSession, LearnedQuestions, Observation,
+    OtherTool, ReceivedText, ServerTool, SessionOpenError, cells, judge, observe,
 };
 use mcp_elicit_client::connection::Target;
 use mcp_elicit_core::fault::with_causes;
@@ -60,7 +60,7 @@ pub(crate) struct Selected {
 }
 
 /// Checks the server, and returns the report.
-pub(crate) async fn run(plan: CheckPlan) -> Result<Report, Failure> {
+pub(crate) async fn run(plan: CheckPlan) -> Result<RunReport, Failure> {
     let stop = stop::listen()?;
     let stopping = Arc::new(AtomicBool::new(false));
     let run = CheckRun {
@@ -97,16 +97,16 @@ struct CheckRun {
 }
 
 /// A connection, or the reason why there is none.
-type ConnectResult = Result<Box<dyn Connection>, Failure>;
+type ConnectResult = Result<Box<dyn CheckConnection>, Failure>;
 
 /// A cell that waits for a thread: its suite and itself.
 type WaitingCell = (usize, Cell);
 
 /// The first look at a server on one revision.
-type Probed = Result<Result<Option<Vec<Tool>>, OpenError>, Failure>;
+type Probed = Result<Result<Option<Vec<ServerTool>>, SessionOpenError>, Failure>;
 
 impl CheckRun {
-    fn whole(&self) -> Result<Report, Failure> {
+    fn whole(&self) -> Result<RunReport, Failure> {
         let revisions = &self.plan.revisions;
         say(format_args!(
             "opening the server on {}; each first answer may take {} s",
@@ -134,7 +134,7 @@ impl CheckRun {
             return Err(no_tools(&spoken));
         }
         let suites = self.suites(jobs)?;
-        Ok(Report {
+        Ok(RunReport {
             server: harmless(&self.plan.server.describe()).into_owned(),
             suites,
             not_spoken: errors.into_iter().map(|(revision, _)| revision).collect(),
@@ -167,7 +167,7 @@ impl CheckRun {
     /// Opens a session in this revision, and lists the tools.
     fn probe(&self, revision: Revision) -> Probed {
         let mut connection = self.connect()?;
-        let opened = Session::open(
+        let opened = CheckSession::open(
             &mut *connection,
             revision,
             Capability::BOTH,
@@ -181,7 +181,7 @@ impl CheckRun {
             }
         };
         let mut tools = session.tools();
-        let lists = |tools: &Option<Vec<Tool>>| {
+        let lists = |tools: &Option<Vec<ServerTool>>| {
             let all = tools.as_deref().unwrap_or_default();
             let has = |one: &Selected| all.iter().any(|tool| tool.name == one.tool);
             self.plan.selected.iter().all(has)
@@ -193,7 +193,7 @@ impl CheckRun {
     }
 
     /// Returns a job for each selected tool.
-    fn jobs(&self, revision: Revision, tools: &[Tool]) -> Result<Vec<Job>, Failure> {
+    fn jobs(&self, revision: Revision, tools: &[ServerTool]) -> Result<Vec<CheckJob>, Failure> {
         let mut selected = self.plan.selected.clone();
         for one in &selected {
             let is_listed = tools.iter().any(|tool| tool.name == one.tool);
@@ -214,7 +214,7 @@ impl CheckRun {
                 }
             }
         }
-        let jobs = selected.into_iter().map(|one| Job {
+        let jobs = selected.into_iter().map(|one| CheckJob {
             tool: one.tool,
             arguments: one.arguments,
             revision,
@@ -226,7 +226,7 @@ impl CheckRun {
     }
 
     /// Runs all cells of these jobs.
-    fn suites(&self, mut jobs: Vec<Job>) -> Result<Vec<Suite>, Failure> {
+    fn suites(&self, mut jobs: Vec<CheckJob>) -> Result<Vec<Suite>, Failure> {
         // Effects of cells at the same time could not be told apart.
         let threads = match self.plan.effect {
             Some(_) => 1,
@@ -241,7 +241,7 @@ impl CheckRun {
         let mut all_learned = Vec::new();
         for (job, accept) in jobs.iter().zip(first) {
             let accept = accept?.unwrap_or_else(|error| Observation {
-                ends: vec![mcp_elicit_check::End::Died(error.to_string())],
+                ends: vec![mcp_elicit_check::CallEnd::Died(error.to_string())],
                 ..Observation::default()
             });
             if accept.asked.is_empty() {
@@ -252,7 +252,7 @@ impl CheckRun {
                     why_not(&accept)
                 ));
             }
-            all_learned.push(Learned {
+            all_learned.push(LearnedQuestions {
                 revision: job.revision,
                 accept,
             });
@@ -278,7 +278,7 @@ impl CheckRun {
             seen
         });
         progress.end();
-        let mut of_suites: Vec<Vec<(Cell, Result<Observation, OpenError>)>> =
+        let mut of_suites: Vec<Vec<(Cell, Result<Observation, SessionOpenError>)>> =
             jobs.iter().map(|_| Vec::new()).collect();
         for ((at, cell), seen) in waiting.into_iter().zip(seen) {
             of_suites[at].push((cell, seen?));
@@ -297,9 +297,9 @@ impl CheckRun {
     fn cell(
         &self,
         cell: Cell,
-        job: &Job,
-        learned: Option<&Learned>,
-    ) -> Result<Result<Observation, OpenError>, Failure> {
+        job: &CheckJob,
+        learned: Option<&LearnedQuestions>,
+    ) -> Result<Result<Observation, SessionOpenError>, Failure> {
         let effects = self.plan.effect.as_deref();
         let before = effects.map(effect::output).transpose()?;
         let mut connection = self.connect()?;
@@ -312,7 +312,7 @@ impl CheckRun {
         }
         Ok(seen.map(|mut seen| {
             if let (Some(before), Some(after)) = (before, after) {
-                seen.effect = Some(Effect::between(&before, &after));
+                seen.effect = Some(CallEffects::between(&before, &after));
             }
             seen
         }))
@@ -320,21 +320,21 @@ impl CheckRun {
 }
 
 /// Adds the last line that a server wrote to stderr before it ended.
-fn explained(error: OpenError, connection: &mut dyn Connection) -> OpenError {
+fn explained(error: SessionOpenError, connection: &mut dyn CheckConnection) -> SessionOpenError {
     match error {
-        OpenError::Ended { why, noise } => {
+        SessionOpenError::Ended { why, noise } => {
             let more = match connection.next(Duration::ZERO) {
-                Received::Ended(more) => more,
+                ReceivedText::Ended(more) => more,
                 _ => why,
             };
-            OpenError::Ended { why: more, noise }
+            SessionOpenError::Ended { why: more, noise }
         }
         error => error,
     }
 }
 
 /// Gives each job of 2026-07-28 another tool that asks.
-fn add_other_tools(jobs: &mut [Job], learned: &[Learned]) {
+fn add_other_tools(jobs: &mut [CheckJob], learned: &[LearnedQuestions]) {
     let askers: Vec<(Revision, OtherTool)> = jobs
         .iter()
         .zip(learned)
@@ -356,25 +356,25 @@ fn add_other_tools(jobs: &mut [Job], learned: &[Learned]) {
 }
 
 fn why_not(seen: &Observation) -> String {
-    use mcp_elicit_check::End;
+    use mcp_elicit_check::CallEnd;
     if seen.not_offered {
         return ": it is not offered there".to_owned();
     }
     let told = match seen.end() {
-        Some(End::Result {
+        Some(CallEnd::Result {
             is_error: true,
             text,
         }) => text,
-        Some(End::Error { message, .. }) => message,
-        Some(End::Died(why)) => why,
-        Some(End::Never) => return ": its call got no response".to_owned(),
+        Some(CallEnd::Error { message, .. }) => message,
+        Some(CallEnd::Died(why)) => why,
+        Some(CallEnd::Never) => return ": its call got no response".to_owned(),
         _ => return String::new(),
     };
     let told: String = told.chars().take(200).collect();
     format!(": its call ended in {:?}", harmless(&told))
 }
 
-fn names(tools: &[Tool]) -> String {
+fn names(tools: &[ServerTool]) -> String {
     let mut names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     let more = names.len().saturating_sub(NAMED);
     names.truncate(NAMED);
@@ -386,7 +386,7 @@ fn names(tools: &[Tool]) -> String {
     }
 }
 
-fn no_tools(spoken: &[(Revision, Vec<Tool>)]) -> Failure {
+fn no_tools(spoken: &[(Revision, Vec<ServerTool>)]) -> Failure {
     let tools = spoken.first().map(|(_, tools)| tools.as_slice());
     let tools = tools.unwrap_or_default();
     let failure = Failure::usage("no tool is named");
@@ -400,11 +400,11 @@ fn no_tools(spoken: &[(Revision, Vec<Tool>)]) -> Failure {
 }
 
 /// Returns the failure for a server that speaks none of the revisions.
-fn unspoken(errors: &[(Revision, OpenError)]) -> Failure {
-    let is_telling = |error: &OpenError| {
+fn unspoken(errors: &[(Revision, SessionOpenError)]) -> Failure {
+    let is_telling = |error: &SessionOpenError| {
         !matches!(
             error,
-            OpenError::OtherRevision { .. } | OpenError::Refused(_)
+            SessionOpenError::OtherRevision { .. } | SessionOpenError::Refused(_)
         )
     };
     // A server that ends or prints something else says it to every revision.

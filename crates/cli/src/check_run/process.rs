@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-use mcp_elicit_check::{Connection, Received};
+use mcp_elicit_check::{CheckConnection, ReceivedText};
 use mcp_elicit_gateway::config::{Inherits, Program};
 use mcp_elicit_gateway::{RawLine, RawServer};
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub(super) fn connect(
     program: &OsString,
     arguments: &[OsString],
     access: &ServerAccess,
-) -> Result<Box<dyn Connection>, Failure> {
+) -> Result<Box<dyn CheckConnection>, Failure> {
     let text = |part: &OsString| part.to_string_lossy().into_owned();
     let environment = access.environment.iter();
     let start = Program {
@@ -61,17 +61,17 @@ pub(super) fn connect(
 
 impl ProcessConnection {
     /// Returns the reason of the end, with the last line that the server wrote to stderr.
-    fn ended(&self, why: &str) -> Received {
+    fn ended(&self, why: &str) -> ReceivedText {
         let stderr = self.server.last_stderr();
         let last = stderr.iter().rev().find(|line| !line.trim().is_empty());
-        Received::Ended(match last {
+        ReceivedText::Ended(match last {
             Some(line) => format!("{why}; its stderr ends with {line:?}"),
             None => why.to_owned(),
         })
     }
 }
 
-impl Connection for ProcessConnection {
+impl CheckConnection for ProcessConnection {
     fn send(&mut self, frame: &Value) {
         let line = format!("{frame}\n");
         if let Err(error) = self.server.send(line.as_bytes(), READS_WITHIN) {
@@ -82,15 +82,15 @@ impl Connection for ProcessConnection {
         }
     }
 
-    fn next(&mut self, within: Duration) -> Received {
+    fn next(&mut self, within: Duration) -> ReceivedText {
         match self.server.next(within) {
             RawLine::Line(line) => match serde_json::from_slice::<Value>(&line) {
-                Ok(frame @ Value::Object(_)) => Received::Frame(frame),
-                Ok(_) | Err(_) => Received::Noise(String::from_utf8_lossy(&line).into_owned()),
+                Ok(frame @ Value::Object(_)) => ReceivedText::Frame(frame),
+                Ok(_) | Err(_) => ReceivedText::Noise(String::from_utf8_lossy(&line).into_owned()),
             },
             RawLine::Silence => match self.unsent.take() {
                 Some(why) => self.ended(&why),
-                None => Received::Silence,
+                None => ReceivedText::Silence,
             },
             RawLine::Ended(why) => self.ended(&why),
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
-use mcp_elicit_check::{Code, Verdict, report};
+use mcp_elicit_check::{CellVerdict, Code, report};
 use mcp_elicit_core::wire::Revision;
 use serde_json::Value;
 
@@ -195,8 +195,11 @@ pub(crate) fn run(args: CheckArgs) -> Result<Exit, Failure> {
         }
     }
     Ok(match found.verdict() {
-        Verdict::Fail => Exit::Refused,
-        Verdict::Warn | Verdict::Pass | Verdict::NotAsked | Verdict::NotApplicable => Exit::Done,
+        CellVerdict::Fail => Exit::Refused,
+        CellVerdict::Warn
+        | CellVerdict::Pass
+        | CellVerdict::NotAsked
+        | CellVerdict::NotApplicable => Exit::Done,
     })
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use mcp_elicit_clients::{Entry, Profile, Profiles, Seen};
+use mcp_elicit_clients::{ObservedClient, Profile, ProfileEntry, Profiles};
 use mcp_elicit_core::wire::Capability;
 use serde_json::{Value, json};
 
@@ -117,7 +117,7 @@ fn show(args: &ClientsArgs, profiles: &Profiles, name: &str) -> Result<(), Failu
         None => (name, ""),
     };
     let has = |one| args.declares.contains(&one);
-    let seen = Seen {
+    let seen = ObservedClient {
         name: own_name,
         version: args.client_version.as_deref().unwrap_or(own_version),
         declares: Capability {
@@ -129,10 +129,10 @@ fn show(args: &ClientsArgs, profiles: &Profiles, name: &str) -> Result<(), Failu
         call_meta: meta,
     };
     let found = profiles.recognize(&seen);
-    let about = |entry: &&Entry| {
+    let about = |entry: &&ProfileEntry| {
         entry.is_called(name) || entry.is_called(own_name) || found.entries.contains(entry)
     };
-    let entries: Vec<&Entry> = profiles.entries().iter().filter(about).collect();
+    let entries: Vec<&ProfileEntry> = profiles.entries().iter().filter(about).collect();
     if args.json {
         let entries: Vec<Value> = entries
             .iter()
@@ -176,7 +176,7 @@ fn keys_json(profile: &Profile) -> Value {
         .into()
 }
 
-fn entry_json(entry: &Entry) -> Value {
+fn entry_json(entry: &ProfileEntry) -> Value {
     let keys = entry.in_words().into_iter();
     let keys: serde_json::Map<_, _> = keys
         .map(|(key, value)| (key.to_owned(), json!(value)))
@@ -192,7 +192,7 @@ fn entry_json(entry: &Entry) -> Value {
 }
 
 /// Returns an entry as text for people.
-fn entry_text(entry: &Entry) -> String {
+fn entry_text(entry: &ProfileEntry) -> String {
     let mut text = format!("{}  ({})\n", title(entry), entry.source());
     for (key, value) in entry.in_words() {
         let _written = writeln!(text, "  {key}: {}", harmless(&value));
@@ -200,8 +200,8 @@ fn entry_text(entry: &Entry) -> String {
     text + &evidence_text(entry)
 }
 
-fn title(entry: &Entry) -> String {
-    let conditions = entry.conditions(&Seen {
+fn title(entry: &ProfileEntry) -> String {
+    let conditions = entry.conditions(&ObservedClient {
         name: "",
         version: "",
         declares: Capability::NONE,
@@ -215,7 +215,7 @@ fn title(entry: &Entry) -> String {
     format!("{}: {}", harmless(id), harmless(&says))
 }
 
-fn evidence_text(entry: &Entry) -> String {
+fn evidence_text(entry: &ProfileEntry) -> String {
     let mut text = String::new();
     for evidence in entry.evidence() {
         let how = match evidence.how {
@@ -253,7 +253,7 @@ fn profile_text(name: &str, profile: &Profile) -> String {
 }
 
 /// Returns why an entry matches or not, as text for people.
-fn why_text(entry: &Entry, seen: &Seen<'_>) -> String {
+fn why_text(entry: &ProfileEntry, seen: &ObservedClient<'_>) -> String {
     let conditions = entry.conditions(seen);
     let verdict = if conditions.iter().all(|one| one.holds) {
         styled(GOOD, "matches")

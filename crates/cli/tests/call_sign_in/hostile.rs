@@ -176,7 +176,7 @@ async fn no_endpoint_of_another_kind_gets_a_code_or_a_secret() {
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_is_opened_only_after_the_person_agreed() {
-    use mcp_elicit_testkit::pty::{Terminal, command};
+    use mcp_elicit_testkit::pty::{TestTerminal, command};
 
     for (before, answer, expected) in [
         ("", "y\r", true),
@@ -192,7 +192,7 @@ async fn a_page_is_opened_only_after_the_person_agreed() {
             called.args(["call", "t", "--sign-in", "--url", &server.url, "--state"]);
             called.arg(state.path());
             called.env("PATH", path_with(&opener));
-            let mut terminal = Terminal::start(called, 100, 30);
+            let mut terminal = TestTerminal::start(called, 100, 30);
             // What is typed before the address is shown answers nothing.
             terminal.press(before);
             terminal.wait_for("open it in the browser?");

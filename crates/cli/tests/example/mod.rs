@@ -3,10 +3,10 @@
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 
-use mcp_elicit_testkit::peers::{Program, Running, free_port, wait_for_port};
+use mcp_elicit_testkit::peers::{PeerProgram, RunningPeer, free_port, wait_for_port};
 
 /// Returns the example, which is built if necessary.
-pub(crate) fn conformance_server() -> Program {
+pub(crate) fn conformance_server() -> PeerProgram {
     let mut path = std::env::current_exe().unwrap();
     path.pop();
     path.pop();
@@ -19,11 +19,11 @@ pub(crate) fn conformance_server() -> Program {
             .unwrap();
         assert!(built.success(), "the example server cannot be built");
     }
-    Program::new(path.to_str().unwrap())
+    PeerProgram::new(path.to_str().unwrap())
 }
 
 /// Starts the program with `--listen`, and returns it with its URL.
-pub(crate) fn listening(program: &Program) -> (Running, String) {
+pub(crate) fn listening(program: &PeerProgram) -> (RunningPeer, String) {
     let port = free_port();
     let at = SocketAddr::from(([127, 0, 0, 1], port)).to_string();
     let running = program.clone().with(["--listen", &at]).start();

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Stdio};
 
-use mcp_elicit_testkit::peers::Program;
+use mcp_elicit_testkit::peers::PeerProgram;
 use serde_json::{Value, json};
 
 /// A session of 2025-11-25 that declares forms.
@@ -17,7 +17,7 @@ pub(crate) struct Wire {
 
 impl Wire {
     /// Starts the server over stdio.
-    pub(crate) fn start(program: &Program) -> Self {
+    pub(crate) fn start(program: &PeerProgram) -> Self {
         let mut child = program
             .command()
             .stdin(Stdio::piped())

@@ -10,7 +10,7 @@ use mcp_elicit_core::wire::Action;
 use mcp_elicit_inbox::api::model::WholeQuestion;
 use mcp_elicit_inbox::client::InboxClient;
 use mcp_elicit_inbox::state_folder::StateFolder;
-use mcp_elicit_testkit::peers::{Program, Running};
+use mcp_elicit_testkit::peers::{PeerProgram, RunningPeer};
 use serde_json::{Map, Value, json};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-elicit");
@@ -30,7 +30,7 @@ pub(crate) fn seat() -> Value {
 pub(crate) enum Client {
     /// A script of `tests/peers`, for a given era.
     Script {
-        program: Program,
+        program: PeerProgram,
         revision: &'static str,
     },
     /// `mcp-elicit call`, on rmcp, for a given revision.
@@ -75,7 +75,7 @@ impl Client {
                 file.write_all(answers.as_bytes()).unwrap();
                 let path = file.path().to_str().unwrap();
                 let call = ["call", tool, "--json", "--protocol", protocol];
-                let done = Program::new(PROGRAM)
+                let done = PeerProgram::new(PROGRAM)
                     .with(call)
                     .with(["--answers", path])
                     .with(target.iter().cloned())
@@ -107,7 +107,7 @@ fn text_of(result: &Value) -> Value {
 
 /// A running gateway for HTTP clients, with a person at its inbox.
 pub(crate) struct Gateway {
-    _running: Running,
+    _running: RunningPeer,
     pub(crate) url: String,
     pub(crate) person: Person,
 }
@@ -116,7 +116,7 @@ impl Gateway {
     /// Starts a gateway before this server: `--upstream URL` or `-- COMMAND ARGUMENT...`.
     pub(crate) fn listen(server: &[String]) -> Self {
         let state = tempfile::tempdir().unwrap();
-        let program = Program::new(PROGRAM)
+        let program = PeerProgram::new(PROGRAM)
             .with(["gateway", "--listen", "127.0.0.1:0"])
             .with(options(state.path()))
             .with(server.iter().cloned());

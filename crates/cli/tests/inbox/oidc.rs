@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use mcp_elicit_testkit::issuer::Issuer;
+use mcp_elicit_testkit::issuer::TestIssuer;
 use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, REVISION};
@@ -15,7 +15,7 @@ use crate::http::{PATIENCE, Reply, send};
 use crate::raw::{PROGRAM, call, command, initialize, text};
 
 /// Starts a gateway before the demo server, whose callers have tokens of this issuer.
-fn with_issuer(state: &Path, issuer: &Issuer, auth: &str, oidc: &str) -> (Gateway, String) {
+fn with_issuer(state: &Path, issuer: &TestIssuer, auth: &str, oidc: &str) -> (Gateway, String) {
     let server = format!("command = [\"{PROGRAM}\", \"demo-server\"]");
     before(state, issuer.url(), auth, oidc, &server)
 }
@@ -46,7 +46,7 @@ fn now() -> u64 {
 }
 
 /// Returns the claims of a token of this subject for this gateway, which expires after `lifetime` seconds.
-fn claims(issuer: &Issuer, at: &str, subject: &str, lifetime: u64) -> Value {
+fn claims(issuer: &TestIssuer, at: &str, subject: &str, lifetime: u64) -> Value {
     json!({
         "iss": issuer.url(), "aud": format!("http://{at}/mcp/demo"), "sub": subject, "scope": "mcp",
         "iat": now(), "exp": now() + lifetime, "jti": format!("{subject}-{lifetime}"),
@@ -124,7 +124,7 @@ struct Asked {
 }
 
 /// Asks a question in a call whose token expires after three seconds.
-fn asked_briefly(state: &Path, issuer: &Issuer) -> Asked {
+fn asked_briefly(state: &Path, issuer: &TestIssuer) -> Asked {
     let auth = "mode = \"oidc\"\nleeway = \"0s\"";
     let (gateway, at) = with_issuer(state, issuer, auth, "");
     let token = issuer.sign(&claims(issuer, &at, "ada", 3));
@@ -144,7 +144,7 @@ fn asked_briefly(state: &Path, issuer: &Issuer) -> Asked {
 #[test]
 fn a_caller_is_told_where_a_token_is_to_be_had_and_each_wrong_one_is_refused() {
     let state = tempfile::tempdir().unwrap();
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let (_gateway, at) = with_issuer(state.path(), &issuer, "mode = \"oidc\"", "");
     let body = initialize(REVISION, &json!({}));
     let none = post(&at, None, None, &body);
@@ -175,7 +175,7 @@ fn a_caller_is_told_where_a_token_is_to_be_had_and_each_wrong_one_is_refused() {
         issuer.sign(&claims)
     };
     let kid = issuer.kid();
-    let other = Issuer::start();
+    let other = TestIssuer::start();
     other.rotate();
     let under = |header: Value| issuer.sign_under(&header, &good);
     for (token, status, words) in [
@@ -236,7 +236,7 @@ fn a_caller_is_told_where_a_token_is_to_be_had_and_each_wrong_one_is_refused() {
 #[test]
 fn a_token_that_is_refreshed_in_the_middle_of_a_question_changes_nothing() {
     let state = tempfile::tempdir().unwrap();
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let asked = asked_briefly(state.path(), &issuer);
     let (gateway, at) = (&asked.gateway, &asked.at);
     let behalf = asked.question["onBehalfOf"].as_str().unwrap();
@@ -262,7 +262,7 @@ fn a_token_that_is_refreshed_in_the_middle_of_a_question_changes_nothing() {
 #[test]
 fn when_the_last_token_expires_the_call_is_handed_back_and_the_same_caller_collects_it() {
     let state = tempfile::tempdir().unwrap();
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let asked = asked_briefly(state.path(), &issuer);
     let (gateway, at) = (&asked.gateway, &asked.at);
     let handed = asked.waits.join().unwrap();
@@ -288,7 +288,7 @@ fn when_the_last_token_expires_the_call_is_handed_back_and_the_same_caller_colle
 #[test]
 fn an_issuer_that_is_down_makes_nobody_sign_in_again() {
     let state = tempfile::tempdir().unwrap();
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     issuer.set_down(true);
     let (_gateway, at) = with_issuer(state.path(), &issuer, "mode = \"oidc\"", "");
     let token = issuer.sign(&claims(&issuer, &at, "ada", 300));
@@ -301,7 +301,7 @@ fn an_issuer_that_is_down_makes_nobody_sign_in_again() {
 #[test]
 fn an_issuer_that_is_down_and_a_program_that_is_not_there_are_told_at_the_start() {
     let state = tempfile::tempdir().unwrap();
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     issuer.set_down(true);
     let missing = "command = [\"/nonexistent/server\"]";
     let auth = "mode = \"oidc\"";
@@ -333,7 +333,7 @@ fn an_issuer_that_is_down_and_a_program_that_is_not_there_are_told_at_the_start(
 #[test]
 fn the_issuer_is_asked_about_a_token_and_keys_are_taken_beside_it() {
     let state = tempfile::tempdir().unwrap();
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let elsewhere = tempfile::tempdir().unwrap();
     let secret = elsewhere.path().join("secret");
     std::fs::write(&secret, "gateway-secret\n").unwrap();
@@ -425,7 +425,7 @@ fn a_configuration_that_would_let_others_in_is_refused_and_shows_no_secret() {
 fn a_token_that_its_issuer_ends_while_a_person_thinks_collects_nothing() {
     let state = tempfile::tempdir().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let secret = elsewhere.path().join("secret");
     std::fs::write(&secret, "gateway-secret").unwrap();
     let oidc = format!(
@@ -455,7 +455,7 @@ fn a_token_that_its_issuer_ends_while_a_person_thinks_collects_nothing() {
 fn a_token_that_its_issuer_ends_just_before_an_answer_does_not_get_it() {
     let state = tempfile::tempdir().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let secret = elsewhere.path().join("secret");
     std::fs::write(&secret, "gateway-secret").unwrap();
     let oidc = format!(
@@ -494,7 +494,7 @@ fn a_token_that_its_issuer_ends_just_before_an_answer_does_not_get_it() {
 #[test]
 fn a_caller_that_is_blocked_while_a_person_thinks_collects_nothing_until_it_may_call_again() {
     let state = tempfile::tempdir().unwrap();
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let (gateway, at) = with_issuer(state.path(), &issuer, "mode = \"oidc\"", "");
     let ada = issuer.sign(&claims(&issuer, &at, "ada", 300));
     let bob = issuer.sign(&claims(&issuer, &at, "bob", 300));
@@ -589,7 +589,7 @@ impl Listening {
 #[test]
 fn the_stream_of_a_session_ends_with_the_token_of_its_caller() {
     let state = tempfile::tempdir().unwrap();
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let auth = "mode = \"oidc\"\nleeway = \"0s\"";
     let (_gateway, at) = with_issuer(state.path(), &issuer, auth, "");
     let token = issuer.sign(&claims(&issuer, &at, "ada", 3));
@@ -606,7 +606,7 @@ fn the_stream_of_a_session_ends_with_the_token_of_its_caller() {
 fn the_stream_of_a_session_ends_when_the_issuer_ends_the_token() {
     let state = tempfile::tempdir().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let secret = elsewhere.path().join("secret");
     std::fs::write(&secret, "gateway-secret").unwrap();
     let oidc = format!(
@@ -695,7 +695,7 @@ fn record(stream: TcpStream, all: &Heads) {
 fn no_token_for_the_gateway_goes_to_a_server() {
     let state = tempfile::tempdir().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let secret = elsewhere.path().join("secret");
     std::fs::write(&secret, "operators").unwrap();
     let secret = format!("{{ file = \"{}\" }}", secret.display());
@@ -814,7 +814,7 @@ refuse = "not with this client"
 #[test]
 fn rules_see_the_token_of_each_request_and_no_other_of_its_subject() {
     let state = tempfile::tempdir().unwrap();
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     let server = format!("command = [\"{PROGRAM}\", \"demo-server\"]\n{TRUSTED}");
     let (gateway, at) = before(state.path(), issuer.url(), "mode = \"oidc\"", "", &server);
     let token = |lifetime: u64, name: &str, value: Value| {

@@ -1,6 +1,6 @@
 //! Filling in a form, step by step and as a whole.
 
-use mcp_elicit_testkit::pty::{Color, Screen, Terminal};
+use mcp_elicit_testkit::pty::{Color, Screen, TestTerminal};
 use serde_json::json;
 
 use super::{ALT_ENTER, BACK_TAB, CTRL_O, CTRL_U, DOWN, ENTER, ESC, TAB, UP, ask, ask_with, ended};
@@ -143,7 +143,7 @@ fn a_thousand_options_are_searched() {
 
 #[test]
 fn no_colour_where_none_is_wanted() {
-    let colours = |terminal: &Terminal| {
+    let colours = |terminal: &TestTerminal| {
         terminal.wait_for("Esc cancel");
         terminal.look(|screen| {
             (0..24)

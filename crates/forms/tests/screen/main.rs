@@ -13,7 +13,7 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_forms::terminal::{Frontend, QuestionHandle};
 use mcp_elicit_forms::view::{CallView, Origin, PendingView, QuestionView, Submission};
-use mcp_elicit_testkit::pty::{self, Terminal};
+use mcp_elicit_testkit::pty::{self, TestTerminal};
 use serde_json::json;
 
 const DEPLOY: &str = r#"{"type":"object","required":["environment","regions"],"properties":{
@@ -115,23 +115,23 @@ fn waiting(case: &str) -> Vec<PendingView> {
 }
 
 /// Starts this test program again on a new terminal, to ask the question called `case`.
-fn ask(case: &str, columns: u16, rows: u16) -> Terminal {
+fn ask(case: &str, columns: u16, rows: u16) -> TestTerminal {
     ask_with(case, columns, rows, &[])
 }
 
 /// Like [`ask`], with more environment variables.
-fn ask_with(case: &str, columns: u16, rows: u16, environment: &[(&str, &str)]) -> Terminal {
+fn ask_with(case: &str, columns: u16, rows: u16, environment: &[(&str, &str)]) -> TestTerminal {
     let mut command = pty::command(std::env::current_exe().unwrap());
     command.args(["--exact", "asked", "--ignored", "--nocapture"]);
     command.env("ELICIT_CASE", case);
     for (name, value) in environment {
         command.env(name, value);
     }
-    Terminal::start(command, columns, rows)
+    TestTerminal::start(command, columns, rows)
 }
 
 /// Like [`ask`], with stdin, stdout and stderr redirected.
-fn ask_apart(case: &str, columns: u16, rows: u16) -> Terminal {
+fn ask_apart(case: &str, columns: u16, rows: u16) -> TestTerminal {
     let mut command = pty::command("sh");
     command.args([
         "-c",
@@ -139,7 +139,7 @@ fn ask_apart(case: &str, columns: u16, rows: u16) -> Terminal {
     ]);
     command.arg(std::env::current_exe().unwrap());
     command.env("ELICIT_CASE", case);
-    Terminal::start(command, columns, rows)
+    TestTerminal::start(command, columns, rows)
 }
 
 /// Not a test by itself: the other tests start it on a terminal of its own.
@@ -242,7 +242,7 @@ fn asked() {
 }
 
 /// Returns the rows from the one that shows the ending, joined as they were before the terminal wrapped them.
-fn ended(terminal: &mut Terminal) -> String {
+fn ended(terminal: &mut TestTerminal) -> String {
     let seen = terminal.wait_for("test result");
     assert!(terminal.is_given_back(), "the terminal is not as it was");
     let from = seen.find("ENDED ").unwrap();

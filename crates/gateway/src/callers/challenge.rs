@@ -81,16 +81,16 @@ fn with_resource(
 /// Returns the response to an invalid token.
 #[cfg(feature = "teams")]
 fn of_token(
-    error: mcp_elicit_oidc::TokenError,
+    error: mcp_elicit_oidc::AccessTokenError,
     resource: &Resource,
     issuer: Option<(&[String], &str)>,
 ) -> Response {
     use http::header::RETRY_AFTER;
-    use mcp_elicit_oidc::TokenError;
+    use mcp_elicit_oidc::AccessTokenError;
 
     let (status, challenge) = match error {
         // A 401 would make the caller sign in again.
-        TokenError::Unavailable { retry_after } => {
+        AccessTokenError::Unavailable { retry_after } => {
             let words = "the issuer of the token cannot be asked";
             let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, words);
             let seconds = retry_after.as_secs().max(1);
@@ -99,11 +99,11 @@ fn of_token(
                 .insert(RETRY_AFTER, HeaderValue::from(seconds));
             return response;
         }
-        TokenError::Scope => (
+        AccessTokenError::Scope => (
             StatusCode::FORBIDDEN,
             "Bearer error=\"insufficient_scope\"".to_owned(),
         ),
-        TokenError::Invalid(_) | TokenError::Expired => (
+        AccessTokenError::Invalid(_) | AccessTokenError::Expired => (
             StatusCode::UNAUTHORIZED,
             format!("Bearer error=\"invalid_token\", error_description=\"{error}\""),
         ),

@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderName};
 use mcp_elicit_inbox::api_tokens::{self, TokenOwner};
 use mcp_elicit_inbox::api_tokens::{ApiTokens, BearerError, Scope, TokenRejection, bearer};
 #[cfg(feature = "teams")]
-use mcp_elicit_oidc::TokenError;
+use mcp_elicit_oidc::AccessTokenError;
 #[cfg(feature = "teams")]
 use mcp_elicit_policy::people::People;
 use mcp_elicit_record::audit::{Details, Event};
@@ -90,7 +90,7 @@ pub(crate) enum Unauthenticated {
     /// The access token is invalid, or cannot be checked.
     #[cfg(feature = "teams")]
     #[error("{0}")]
-    Token(#[from] TokenError),
+    Token(#[from] AccessTokenError),
     /// The key is invalid.
     #[error("{0}")]
     Key(#[from] TokenRejection),
@@ -131,9 +131,9 @@ impl Unauthenticated {
             Self::NoToken => return None,
             #[cfg(feature = "teams")]
             Self::Token(error) => match error {
-                TokenError::Unavailable { .. } | TokenError::Expired => return None,
-                TokenError::Scope => "wrong-scope",
-                TokenError::Invalid(_) => "invalid-token",
+                AccessTokenError::Unavailable { .. } | AccessTokenError::Expired => return None,
+                AccessTokenError::Scope => "wrong-scope",
+                AccessTokenError::Invalid(_) => "invalid-token",
             },
         })
     }

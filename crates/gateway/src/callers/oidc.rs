@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::view::sanitize;
-use mcp_elicit_oidc::{AccessToken, Provider, ProviderError, TokenError, TokenVerifier};
+use mcp_elicit_oidc::{AccessToken, AccessTokenError, Provider, ProviderError, TokenVerifier};
 
 use super::caller::ProvenCaller;
 use crate::config::{OidcAuth, SecretText, TokenCheck};
@@ -95,7 +95,7 @@ impl OidcCallers {
         token: &str,
         resources: &[String],
         now: Timestamp,
-    ) -> Result<ProvenCaller, TokenError> {
+    ) -> Result<ProvenCaller, AccessTokenError> {
         let audience = if self.settings.audience.is_empty() {
             resources
         } else {

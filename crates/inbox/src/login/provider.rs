@@ -13,7 +13,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_oidc::{
-    AuthorizationResponse, Grant, Metadata, OidcError, Provider, Subject, TokenError, TokenVerifier,
+    AccessTokenError, AuthorizationResponse, Grant, Metadata, OidcError, Provider, Subject,
+    TokenVerifier,
 };
 use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::encryption::random_id;
@@ -731,7 +732,7 @@ pub(super) async fn logout_token(
     let token = match client.verifier.verify_logout(&token, now).await {
         Ok(token) => token,
         Err(error) => {
-            let is_down = matches!(error, TokenError::Unavailable { .. });
+            let is_down = matches!(error, AccessTokenError::Unavailable { .. });
             let why = error.to_string();
             // Anyone can send these.
             if let Some(left_out) = gate.refused_tokens.count(now) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mcp_elicit_testkit::issuer::Issuer;
+use mcp_elicit_testkit::issuer::TestIssuer;
 
 use super::*;
 use crate::login::OidcLogin;
@@ -344,12 +344,12 @@ async fn a_logout_at_a_real_provider_ends_the_session_here() {
 }
 
 /// Returns a browser of a person who logged in at this issuer, and a question for the group of a claim.
-async fn at_issuer(issuer: &Issuer) -> (Rig, Browser, String) {
+async fn at_issuer(issuer: &TestIssuer) -> (Rig, Browser, String) {
     at_issuer_lately(issuer, None).await
 }
 
 /// The same with a question that may be answered only after a login that is not older than `reauth`.
-async fn at_issuer_lately(issuer: &Issuer, reauth: Option<Duration>) -> (Rig, Browser, String) {
+async fn at_issuer_lately(issuer: &TestIssuer, reauth: Option<Duration>) -> (Rig, Browser, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap().to_string();
     let (rig, question) = asked_of_leads(listener, login(issuer.url()), reauth).await;
@@ -418,7 +418,7 @@ fn claims(text: &str) -> serde_json::Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_token_logs_in_at_its_client_only_and_a_text_verifies_no_mail() {
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     issuer.sign_in_as("gil", claims(LEADS));
     let (rig, _, _) = at_issuer(&issuer).await;
     let back = format!("http://{}/login/return", rig.host);
@@ -456,7 +456,7 @@ async fn an_id_token_logs_in_at_its_client_only_and_a_text_verifies_no_mail() {
 async fn who_left_a_group_at_the_provider_is_refused_at_the_next_act() {
     // The issuer is asked by a refresh, or with the access token.
     for refreshes in [true, false] {
-        let issuer = Issuer::start();
+        let issuer = TestIssuer::start();
         issuer.set_refreshes(refreshes);
         issuer.sign_in_as("gil", claims(LEADS));
         let (rig, mut browser, question) = at_issuer(&issuer).await;
@@ -479,7 +479,7 @@ async fn who_left_a_group_at_the_provider_is_refused_at_the_next_act() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_not_known_at_the_provider_any_more_is_logged_out_at_the_next_act() {
     for refreshes in [true, false] {
-        let issuer = Issuer::start();
+        let issuer = TestIssuer::start();
         issuer.set_refreshes(refreshes);
         issuer.sign_in_as("gil", claims(LEADS));
         let (rig, mut browser, question) = at_issuer(&issuer).await;
@@ -494,7 +494,7 @@ async fn who_is_not_known_at_the_provider_any_more_is_logged_out_at_the_next_act
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_about_another_person_lets_no_act_through() {
     for refreshes in [true, false] {
-        let issuer = Issuer::start();
+        let issuer = TestIssuer::start();
         issuer.set_refreshes(refreshes);
         issuer.sign_in_as("gil", claims(LEADS));
         let (rig, mut browser, question) = at_issuer(&issuer).await;
@@ -508,7 +508,7 @@ async fn an_answer_about_another_person_lets_no_act_through() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_the_provider_is_down_those_who_are_logged_in_go_on() {
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     issuer.sign_in_as("gil", claims(LEADS));
     let (rig, mut browser, question) = at_issuer(&issuer).await;
     issuer.set_down(true);
@@ -519,7 +519,7 @@ async fn while_the_provider_is_down_those_who_are_logged_in_go_on() {
 /// A minute is enough for what takes five seconds.
 #[tokio::test]
 async fn a_provider_that_goes_down_after_a_login_gets_no_more_browsers() {
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     issuer.sign_in_as("gil", claims(LEADS));
     let (rig, mut browser, question) = at_issuer(&issuer).await;
     issuer.set_down(true);
@@ -547,7 +547,7 @@ async fn a_provider_that_goes_down_after_a_login_gets_no_more_browsers() {
 /// Nothing waits longer than ten seconds.
 #[tokio::test(flavor = "multi_thread")]
 async fn while_the_provider_says_nothing_the_login_says_so_and_sessions_go_on() {
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     issuer.sign_in_as("gil", claims(LEADS));
     let (rig, mut browser, question) = at_issuer(&issuer).await;
     // A login that was started, and returns.
@@ -610,7 +610,7 @@ async fn while_the_provider_is_down_the_login_says_so() {
 }
 
 /// A logout token for this person and session of the provider.
-fn logout_token(issuer: &Issuer, id: &str, sid: &str) -> String {
+fn logout_token(issuer: &TestIssuer, id: &str, sid: &str) -> String {
     let now = clock::now().as_millis() / 1_000;
     let claims = serde_json::json!({
         "iss": issuer.url(), "aud": "connect", "iat": now, "exp": now + 120, "jti": id, "sub": "gil", "sid": sid,
@@ -622,7 +622,7 @@ fn logout_token(issuer: &Issuer, id: &str, sid: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_logout_tokens_are_written_down_so_often_a_minute_and_a_good_one_always() {
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     issuer.sign_in_as("gil", claims(r#"{"groups": ["leads"], "sid": "s1"}"#));
     let (rig, mut browser, _) = at_issuer(&issuer).await;
     let site = format!("http://{}", rig.host);
@@ -671,7 +671,7 @@ async fn refused_logout_tokens_are_written_down_so_often_a_minute_and_a_good_one
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_keeps_so_many_logins_that_it_began() {
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     issuer.sign_in_as("gil", claims(LEADS));
     let (rig, _, _) = at_issuer(&issuer).await;
     let login = format!("http://{}/login", rig.host);
@@ -691,7 +691,7 @@ async fn a_browser_keeps_so_many_logins_that_it_began() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_login_whose_time_is_known_is_recent() {
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     // The issuer does not report when people logged in.
     issuer.sign_in_as("gil", claims(LEADS));
     let reauth = Some(Duration::from_secs(10 * 60));
@@ -768,7 +768,7 @@ async fn another_port_of_the_host_gets_no_login() {
     let Some(page) = Chromium::start(Setup::default()).await else {
         return;
     };
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     issuer.sign_in_as("gil", claims(LEADS));
     let (rig, _, _) = at_issuer(&issuer).await;
     let (elsewhere, heads) = thief().await;
@@ -802,7 +802,7 @@ async fn another_port_of_the_host_gets_no_login() {
 
 #[tokio::test]
 async fn no_page_without_a_login_gives_the_path_of_the_pages_away() {
-    let issuer = Issuer::start();
+    let issuer = TestIssuer::start();
     issuer.sign_in_as("gil", claims(LEADS));
     let (rig, mut browser, _) = at_issuer(&issuer).await;
     let begun = browser

@@ -1,7 +1,7 @@
 //! The project's transcripts, with both sides played and a relay between them: each side gets the other's messages.
 
 use mcp_elicit_core::wire::{Capability, Revision};
-use mcp_elicit_testkit::transcript::{Event, Side, Transcript, folder};
+use mcp_elicit_testkit::transcript::{Side, Transcript, TranscriptEvent, folder};
 use serde_json::{Value, json};
 
 use super::world::{Asks, World};
@@ -138,7 +138,7 @@ fn played(transcript: &Transcript) -> Result<(), String> {
     let mut world = world(transcript.revision.parse().unwrap());
     let mut states: Vec<(Value, Value)> = Vec::new();
     for line in transcript.bound() {
-        let Event::Says { side, pattern, .. } = line.event else {
+        let TranscriptEvent::Says { side, pattern, .. } = line.event else {
             continue;
         };
         let heard = if side == Side::Client {
@@ -195,7 +195,7 @@ fn a_question_without_a_state_is_found_again_by_the_gateways_own() {
     let mut world = world(Revision::V2026_07_28);
     let (mut state, mut upstream) = (Value::Null, Value::Null);
     for line in transcript.bound() {
-        let Event::Says {
+        let TranscriptEvent::Says {
             side, mut pattern, ..
         } = line.event
         else {

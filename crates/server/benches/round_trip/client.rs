@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mcp_elicit_testkit::peers::{Listening, Program};
+use mcp_elicit_testkit::peers::{Listening, PeerProgram};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientConfig, ElicitRequestParams, ElicitResult,
     ElicitationAction, Implementation, ProtocolVersion,
@@ -139,13 +139,13 @@ enum Server {
     Listening(Listening),
 }
 
-pub(crate) async fn connect(server: &Program, era: Era, transport: Transport) -> Connection {
+pub(crate) async fn connect(server: &PeerProgram, era: Era, transport: Transport) -> Connection {
     connect_as(ScriptedUser::answering(era), server, transport).await
 }
 
 pub(crate) async fn connect_as(
     person: ScriptedUser,
-    server: &Program,
+    server: &PeerProgram,
     transport: Transport,
 ) -> Connection {
     match transport {
@@ -164,7 +164,7 @@ pub(crate) async fn connect_as(
 /// The same with this program in between.
 pub(crate) async fn connect_through(
     middle: Middle<'_>,
-    server: &Program,
+    server: &PeerProgram,
     era: Era,
     transport: Transport,
 ) -> Connection {
@@ -184,7 +184,7 @@ pub(crate) async fn connect_through(
     }
 }
 
-async fn spawn(person: ScriptedUser, program: &Program) -> (Client, Child) {
+async fn spawn(person: ScriptedUser, program: &PeerProgram) -> (Client, Child) {
     let mut command = Command::from(program.clone().with(["stdio"]).command());
     command
         .stdin(Stdio::piped())

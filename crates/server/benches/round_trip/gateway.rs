@@ -1,6 +1,6 @@
 //! The same round trip with a gateway in between: the additional cost of a question that the client answers.
 
-use mcp_elicit_testkit::peers::{Listening, Program, free_port};
+use mcp_elicit_testkit::peers::{Listening, PeerProgram, free_port};
 use tempfile::TempDir;
 
 use crate::client::{Era, Transport, connect, connect_through};
@@ -23,20 +23,20 @@ pub(crate) struct Between {
 }
 
 impl Middle<'_> {
-    fn program(self) -> (TempDir, Program) {
+    fn program(self) -> (TempDir, PeerProgram) {
         let state = tempfile::tempdir().expect("a folder for its record");
         let program = match self {
-            Self::Gateway(program) => Program::new(program)
+            Self::Gateway(program) => PeerProgram::new(program)
                 .with(["gateway", "--pending", "off"])
                 .with(["--questions-per-minute", "off", "--inbox", "127.0.0.1:0"])
                 .with(["--state", &state.path().to_string_lossy()]),
-            Self::Relay(program) => Program::new(program).with(["relay"]),
+            Self::Relay(program) => PeerProgram::new(program).with(["relay"]),
         };
         (state, program)
     }
 
     /// Puts the program in front of a server on stdio, for the client to start.
-    pub(crate) fn before(self, server: &Program) -> (Between, Program) {
+    pub(crate) fn before(self, server: &PeerProgram) -> (Between, PeerProgram) {
         let (state, program) = self.program();
         let program = match self {
             Self::Gateway(_) => program.with(["--"]),

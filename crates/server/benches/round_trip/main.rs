@@ -24,7 +24,7 @@ mod measure;
 mod servers;
 
 use client::{Connection, Era, Transport, connect};
-use mcp_elicit_testkit::peers::{self, Program};
+use mcp_elicit_testkit::peers::{self, PeerProgram};
 use measure::Effort;
 
 fn main() {
@@ -61,10 +61,10 @@ fn main() {
 }
 
 /// Returns the command of this program as the server `which`.
-fn server(which: &str) -> Program {
+fn server(which: &str) -> PeerProgram {
     let program = std::env::current_exe().expect("a running program has a path");
     let program = program.to_str().expect("its path is text");
-    Program::new(program).with(["serve", which])
+    PeerProgram::new(program).with(["serve", which])
 }
 
 /// Connects to the server with this crate and to the one with rmcp alone.
@@ -140,9 +140,9 @@ async fn print_memory(effort: Effort) {
 
 /// Returns the servers of other SDKs, from `tests/peers`: they check answers as this crate does. A language that is not
 /// installed is omitted, and reported on stderr.
-fn others() -> Vec<(&'static str, Program, &'static [Era])> {
+fn others() -> Vec<(&'static str, PeerProgram, &'static [Era])> {
     const PUSHED: &[Era] = &[Era::Pushed];
-    let found: [(&str, Option<Program>, &[Era]); 4] = [
+    let found: [(&str, Option<PeerProgram>, &[Era]); 4] = [
         (
             "TypeScript SDK 1",
             peers::node_script("ts1-server.mjs"),

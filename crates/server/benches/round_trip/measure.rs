@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mcp_elicit_testkit::peers::Program;
+use mcp_elicit_testkit::peers::PeerProgram;
 
 use crate::client::{Connection, Era, ScriptedUser, Transport, connect, connect_as};
 
@@ -118,7 +118,7 @@ pub(crate) async fn alone(connection: &Connection, effort: Effort) -> (f64, f64)
 }
 
 /// Returns the bytes of the server's memory that each open question costs on the pushed era.
-pub(crate) async fn pending(server: &Program, effort: Effort) -> f64 {
+pub(crate) async fn pending(server: &PeerProgram, effort: Effort) -> f64 {
     let person = ScriptedUser::silent();
     let connection = connect_as(person.clone(), server, Transport::Stdio).await;
     let before = connection.resident();
@@ -135,7 +135,7 @@ pub(crate) async fn pending(server: &Program, effort: Effort) -> f64 {
 }
 
 /// Returns the bytes that each question leaves in the server if the client of rounds never answers.
-pub(crate) async fn left_open(server: &Program, effort: Effort) -> f64 {
+pub(crate) async fn left_open(server: &PeerProgram, effort: Effort) -> f64 {
     let connection = connect(server, Era::Rounds, Transport::Stdio).await;
     // The first calls cause a one-time set-up, which is not counted.
     for _ in 0..1_000 {

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::{fmt, thread};
 
-use mcp_elicit_testkit::peers::{self, Listening, Program, free_port};
+use mcp_elicit_testkit::peers::{self, Listening, PeerProgram, free_port};
 use scenario::{SCENARIOS, Told};
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ impl Client {
     }
 
     /// Returns its program, or `None` if its language is not installed: `peers` has reported that, and fails in CI.
-    fn program(self) -> Option<Program> {
+    fn program(self) -> Option<PeerProgram> {
         match self {
             Self::TypeScript1 => peers::node_script("ts1-client.mjs"),
             Self::TypeScript2 => peers::node_script("ts2-client.mjs"),
@@ -159,7 +159,7 @@ impl Servers {
     }
 
     /// Plays all columns in one process: such a client spends most of its time on the start.
-    fn by_program(&self, client: &Program, columns: &[Column]) -> BTreeMap<Column, Brought> {
+    fn by_program(&self, client: &PeerProgram, columns: &[Column]) -> BTreeMap<Column, Brought> {
         let mut plays = Vec::new();
         for column in columns {
             for play in &SCENARIOS {
@@ -206,12 +206,12 @@ impl Servers {
 }
 
 /// Returns the example's command. Cargo builds the examples of a package before it runs its tests, next to them.
-fn server(revision: &str) -> Program {
+fn server(revision: &str) -> PeerProgram {
     let mut path: PathBuf = std::env::current_exe().unwrap();
     path.pop();
     path.pop();
     let path = path.join("examples").join("revisions");
-    Program::new(path.to_str().unwrap()).with([revision])
+    PeerProgram::new(path.to_str().unwrap()).with([revision])
 }
 
 /// Plays everything, all clients at once.

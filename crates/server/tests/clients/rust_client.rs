@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcp_elicit_testkit::peers::Program;
+use mcp_elicit_testkit::peers::PeerProgram;
 use rmcp::model::{
     CallToolRequestParams, ClientConfig, ElicitRequestParams, ElicitResult, Implementation,
     ProtocolVersion,
@@ -64,7 +64,7 @@ fn version(revision: &str) -> ProtocolVersion {
 pub(crate) fn play(
     revision: &'static str,
     url: Option<&str>,
-    server: &Program,
+    server: &PeerProgram,
 ) -> BTreeMap<String, Told> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -78,7 +78,7 @@ pub(crate) fn play(
     told
 }
 
-async fn one(play: &Play, revision: &'static str, url: Option<&str>, server: &Program) -> Told {
+async fn one(play: &Play, revision: &'static str, url: Option<&str>, server: &PeerProgram) -> Told {
     let person = ScriptedUser {
         revision,
         capable: play.capable,

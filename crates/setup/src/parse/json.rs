@@ -5,7 +5,7 @@ use jsonc_parser::common::{Range, Ranged as _};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use super::{MAX_DEPTH, SyntaxError};
-use crate::tree::{Member, Node, Style, Value};
+use crate::tree::{MapMember, Node, NodeStyle, NodeValue};
 
 /// No client reads the extensions of JSON5 that the parser knows.
 const OPTIONS: ParseOptions = ParseOptions {
@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
         Some(value) => node(text, &value, 0),
         None => Ok(Node {
             range: text.len()..text.len(),
-            value: Value::Map(Vec::new(), Style::Flow),
+            value: NodeValue::Map(Vec::new(), NodeStyle::Flow),
             is_shared: false,
         }),
     }
@@ -44,17 +44,17 @@ fn node(text: &str, value: &ast::Value<'_>, depth: usize) -> Result<Node, Syntax
         ));
     }
     let value = match value {
-        ast::Value::StringLit(string) => Value::Text(string.value.to_string()),
+        ast::Value::StringLit(string) => NodeValue::Text(string.value.to_string()),
         ast::Value::NumberLit(_) | ast::Value::BooleanLit(_) | ast::Value::NullKeyword(_) => {
-            Value::Other(text.get(range.clone()).unwrap_or_default().to_owned())
+            NodeValue::Other(text.get(range.clone()).unwrap_or_default().to_owned())
         }
         ast::Value::Array(array) => {
             let nodes = array.elements.iter().map(|one| node(text, one, depth + 1));
-            Value::List(nodes.collect::<Result<_, _>>()?, Style::Flow)
+            NodeValue::List(nodes.collect::<Result<_, _>>()?, NodeStyle::Flow)
         }
         ast::Value::Object(object) => {
             let members = object.properties.iter().map(|property| {
-                Ok(Member {
+                Ok(MapMember {
                     key: match &property.name {
                         ObjectPropName::String(string) => string.value.to_string(),
                         ObjectPropName::Word(word) => word.value.to_owned(),
@@ -63,7 +63,7 @@ fn node(text: &str, value: &ast::Value<'_>, depth: usize) -> Result<Node, Syntax
                     value: node(text, &property.value, depth + 1)?,
                 })
             });
-            Value::Map(members.collect::<Result<_, _>>()?, Style::Flow)
+            NodeValue::Map(members.collect::<Result<_, _>>()?, NodeStyle::Flow)
         }
     };
     Ok(Node {

@@ -3,7 +3,7 @@
 use toml_edit::{Document, InlineTable, Item, Key, Table, Value as TomlValue};
 
 use super::SyntaxError;
-use crate::tree::{Member, Node, Style, Value};
+use crate::tree::{MapMember, Node, NodeStyle, NodeValue};
 
 pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
     let document = Document::parse(text).map_err(|error| {
@@ -15,20 +15,20 @@ pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
 
 fn table(text: &str, table: &Table) -> Node {
     let members = table.iter().filter_map(|(name, item)| {
-        Some(Member {
+        Some(MapMember {
             key: name.to_owned(),
             key_range: table.key(name).and_then(Key::span).unwrap_or_default(),
             value: self::item(text, item)?,
         })
     });
     let style = if table.is_dotted() || table.is_implicit() {
-        Style::Dotted
+        NodeStyle::Dotted
     } else {
-        Style::Block
+        NodeStyle::Block
     };
     Node {
         range: table.span().unwrap_or_default(),
-        value: Value::Map(members.collect(), style),
+        value: NodeValue::Map(members.collect(), style),
         is_shared: false,
     }
 }
@@ -40,9 +40,9 @@ fn item(text: &str, item: &Item) -> Option<Node> {
         Item::Table(one) => table(text, one),
         Item::ArrayOfTables(tables) => Node {
             range: tables.span().unwrap_or_default(),
-            value: Value::List(
+            value: NodeValue::List(
                 tables.iter().map(|one| table(text, one)).collect(),
-                Style::Block,
+                NodeStyle::Block,
             ),
             is_shared: false,
         },
@@ -52,13 +52,13 @@ fn item(text: &str, item: &Item) -> Option<Node> {
 fn value(text: &str, value: &TomlValue) -> Node {
     let range = value.span().unwrap_or_default();
     let value = match value {
-        TomlValue::String(string) => Value::Text(string.value().clone()),
+        TomlValue::String(string) => NodeValue::Text(string.value().clone()),
         TomlValue::Array(array) => {
             let nodes = array.iter().map(|one| self::value(text, one)).collect();
-            Value::List(nodes, Style::Flow)
+            NodeValue::List(nodes, NodeStyle::Flow)
         }
         TomlValue::InlineTable(table) => inline(text, table),
-        _ => Value::Other(text.get(range.clone()).unwrap_or_default().to_owned()),
+        _ => NodeValue::Other(text.get(range.clone()).unwrap_or_default().to_owned()),
     };
     Node {
         range,
@@ -67,16 +67,16 @@ fn value(text: &str, value: &TomlValue) -> Node {
     }
 }
 
-fn inline(text: &str, table: &InlineTable) -> Value {
-    let members = table.iter().map(|(name, one)| Member {
+fn inline(text: &str, table: &InlineTable) -> NodeValue {
+    let members = table.iter().map(|(name, one)| MapMember {
         key: name.to_owned(),
         key_range: table.key(name).and_then(Key::span).unwrap_or_default(),
         value: value(text, one),
     });
     let style = if table.is_dotted() {
-        Style::Dotted
+        NodeStyle::Dotted
     } else {
-        Style::Flow
+        NodeStyle::Flow
     };
-    Value::Map(members.collect(), style)
+    NodeValue::Map(members.collect(), style)
 }

@@ -3,10 +3,10 @@
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span};
 
 use super::{MAX_DEPTH, SyntaxError};
-use crate::tree::{Member, Node, Style, Value};
+use crate::tree::{MapMember, Node, NodeStyle, NodeValue};
 
 pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
-    let mut reader = Reader {
+    let mut reader = YamlReader {
         text,
         bytes: text.char_indices().map(|(at, _)| at).collect(),
         parser: Parser::new_from_str(text),
@@ -25,24 +25,24 @@ pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
     }
     let nothing = Node {
         range: text.len()..text.len(),
-        value: Value::Map(Vec::new(), Style::Block),
+        value: NodeValue::Map(Vec::new(), NodeStyle::Block),
         is_shared: false,
     };
     Ok(match root {
-        Some(root) if matches!(&root.value, Value::Other(word) if is_null(word)) => nothing,
+        Some(root) if matches!(&root.value, NodeValue::Other(word) if is_null(word)) => nothing,
         Some(root) => root,
         None => nothing,
     })
 }
 
-struct Reader<'a> {
+struct YamlReader<'a> {
     text: &'a str,
     /// The byte of each character.
     bytes: Vec<usize>,
     parser: Parser<'a, saphyr_parser::StrInput<'a>>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> YamlReader<'a> {
     fn next(&mut self) -> Result<(Event<'a>, Span), SyntaxError> {
         match self.parser.next_event() {
             Some(Ok(found)) => Ok(found),
@@ -72,13 +72,13 @@ impl<'a> Reader<'a> {
             is_shared,
         };
         Ok(match event {
-            Event::Alias(id) => scalar(Value::Other(format!("*{id}")), true),
+            Event::Alias(id) => scalar(NodeValue::Other(format!("*{id}")), true),
             Event::Scalar(text, style, anchor, tag) => {
                 let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
                 let value = if style == ScalarStyle::Plain && is_other(&text) {
-                    Value::Other(text.into_owned())
+                    NodeValue::Other(text.into_owned())
                 } else {
-                    Value::Text(text.into_owned())
+                    NodeValue::Text(text.into_owned())
                 };
                 let mut node = scalar(value, anchor != 0 || tag.is_some());
                 // The parser begins a block of text after the line of its sign.
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
                         let (range, style) = self.collection(start, last, span);
                         break Node {
                             range,
-                            value: Value::List(nodes, style),
+                            value: NodeValue::List(nodes, style),
                             is_shared: anchor != 0 || tag.is_some(),
                         };
                     }
@@ -109,11 +109,11 @@ impl<'a> Reader<'a> {
                 loop {
                     let (event, span) = self.next()?;
                     if event == Event::MappingEnd {
-                        let last = members.last().map(|one: &Member| one.value.range.end);
+                        let last = members.last().map(|one: &MapMember| one.value.range.end);
                         let (range, style) = self.collection(start, last, span);
                         break Node {
                             range,
-                            value: Value::Map(members, style),
+                            value: NodeValue::Map(members, style),
                             is_shared: anchor != 0 || tag.is_some(),
                         };
                     }
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
         event: Event<'a>,
         span: Span,
         depth: usize,
-    ) -> Result<Member, SyntaxError> {
+    ) -> Result<MapMember, SyntaxError> {
         let name = self.node(event, span, depth)?;
         let Some(key) = name.word() else {
             return Err(self.error(span.start, "the name of a member is a list or a map"));
@@ -144,7 +144,7 @@ impl<'a> Reader<'a> {
         let (event, span) = self.next()?;
         let mut value = self.node(event, span, depth)?;
         value.is_shared |= name.is_shared;
-        Ok(Member {
+        Ok(MapMember {
             key,
             key_range: name.range,
             value,
@@ -157,15 +157,15 @@ impl<'a> Reader<'a> {
         start: usize,
         last: Option<usize>,
         end: Span,
-    ) -> (std::ops::Range<usize>, Style) {
+    ) -> (std::ops::Range<usize>, NodeStyle) {
         let last = last.unwrap_or(start).max(start);
         if matches!(self.text.as_bytes().get(start), Some(b'[' | b'{'))
             && self.byte(end.end) > start
         {
             let closed = bracket_end(self.text, last.max(start + 1));
-            return (start..closed.unwrap_or(self.byte(end.end)), Style::Flow);
+            return (start..closed.unwrap_or(self.byte(end.end)), NodeStyle::Flow);
         }
-        (start..last, Style::Block)
+        (start..last, NodeStyle::Block)
     }
 }
 

@@ -14,11 +14,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Program, cache, tool};
+use super::{PeerProgram, cache, tool};
 
 /// The suite's verdict on one scenario.
 #[derive(Clone, Debug)]
-pub struct Verdict {
+pub struct ScenarioVerdict {
     /// The scenario's name.
     pub scenario: String,
     /// The ids of the checks that passed.
@@ -31,14 +31,14 @@ pub struct Verdict {
     pub said: String,
 }
 
-impl Verdict {
+impl ScenarioVerdict {
     /// Returns `true` if something was checked and nothing failed.
     pub fn is_good(&self) -> bool {
         self.failed.is_empty() && !self.passed.is_empty()
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ScenarioVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (passed, failed) = (self.passed.len(), self.failed.len());
         writeln!(f, "{}: {passed} passed, {failed} failed", self.scenario)?;
@@ -61,7 +61,7 @@ impl fmt::Display for Verdict {
 /// # Panics
 ///
 /// If the suite cannot be installed, does not end, or writes something that is not a verdict.
-pub fn of_server(url: &str, scenario: &str, revision: &str) -> Option<Verdict> {
+pub fn of_server(url: &str, scenario: &str, revision: &str) -> Option<ScenarioVerdict> {
     run(&["server", "--url", url], scenario, revision)
 }
 
@@ -72,7 +72,7 @@ pub fn of_server(url: &str, scenario: &str, revision: &str) -> Option<Verdict> {
 /// # Panics
 ///
 /// As [`of_server`].
-pub fn of_client(command: &str, scenario: &str, revision: &str) -> Option<Verdict> {
+pub fn of_client(command: &str, scenario: &str, revision: &str) -> Option<ScenarioVerdict> {
     run(&["client", "--command", command], scenario, revision)
 }
 
@@ -81,7 +81,7 @@ pub fn of_client(command: &str, scenario: &str, revision: &str) -> Option<Verdic
 /// # Panics
 ///
 /// As [`of_server`].
-pub fn of_client_beyond(command: &str, scenario: &str, revision: &str) -> Option<Verdict> {
+pub fn of_client_beyond(command: &str, scenario: &str, revision: &str) -> Option<ScenarioVerdict> {
     run(
         &["client", "--command", command, "--force"],
         scenario,
@@ -90,12 +90,12 @@ pub fn of_client_beyond(command: &str, scenario: &str, revision: &str) -> Option
 }
 
 /// Returns the suite, for arguments of your own, such as `["server", "--url", url, "--suite", "all"]`.
-pub fn suite() -> Option<Program> {
+pub fn suite() -> Option<PeerProgram> {
     let script = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
     tool("conformance", script)
 }
 
-fn run(target: &[&str], scenario: &str, revision: &str) -> Option<Verdict> {
+fn run(target: &[&str], scenario: &str, revision: &str) -> Option<ScenarioVerdict> {
     let suite = suite()?;
     // Each run has its own folder, because the suite names its results by the second.
     let results = cache().join("conformance-results");
@@ -106,7 +106,7 @@ fn run(target: &[&str], scenario: &str, revision: &str) -> Option<Verdict> {
     let finished = program
         .with([results.path().to_str().expect("the path is UTF-8")])
         .run();
-    let mut verdict = Verdict {
+    let mut verdict = ScenarioVerdict {
         scenario: scenario.to_owned(),
         passed: Vec::new(),
         failed: Vec::new(),
@@ -121,7 +121,7 @@ fn run(target: &[&str], scenario: &str, revision: &str) -> Option<Verdict> {
     Some(verdict)
 }
 
-impl Verdict {
+impl ScenarioVerdict {
     fn count(&mut self, check: &Value) {
         let text = |name: &str| check[name].as_str().unwrap_or_default().to_owned();
         match text("status").as_str() {

@@ -3,12 +3,12 @@
 
 use serde_json::Value;
 
-use super::{Program, tool};
+use super::{PeerProgram, tool};
 
 /// One connection, held by its own daemon, which ends on drop.
 #[derive(Debug)]
 pub struct Mcpdo {
-    program: Program,
+    program: PeerProgram,
     connection: String,
     /// The folder of its settings, secrets and socket, so that those of the person who runs the tests stay untouched.
     _home: tempfile::TempDir,

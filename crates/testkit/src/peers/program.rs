@@ -15,12 +15,12 @@ const LIMIT: Duration = Duration::from_secs(2 * 60);
 
 /// A command line with its environment.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct PeerProgram {
     argv: Vec<String>,
     env: Vec<(String, String)>,
 }
 
-impl Program {
+impl PeerProgram {
     /// Creates a command line for the program with this path or name, found as the system finds it.
     pub fn new(program: impl Into<String>) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl Program {
     /// # Panics
     ///
     /// If it cannot be started.
-    pub fn start(&self) -> Running {
+    pub fn start(&self) -> RunningPeer {
         let mut command = self.command();
         command
             .stdin(Stdio::piped())
@@ -108,7 +108,7 @@ impl Program {
         let child = command
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {:?}: {error}", self.argv));
-        Running { child }
+        RunningPeer { child }
     }
 
     /// Starts one of the test servers as `... http 0` and waits for its line `{"listening": URL}`.
@@ -193,12 +193,12 @@ impl Finished {
 
 /// A started program, killed when dropped.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningPeer {
     /// The process, with its pipes.
     pub child: Child,
 }
 
-impl Drop for Running {
+impl Drop for RunningPeer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -209,7 +209,7 @@ impl Drop for Running {
 #[derive(Debug)]
 pub struct Listening {
     /// The process. Its output is read continuously, so that it never blocks.
-    pub running: Running,
+    pub running: RunningPeer,
     url: String,
 }
 

@@ -39,18 +39,18 @@ impl fmt::Display for Mismatch {
 impl std::error::Error for Mismatch {}
 
 /// The kind of string in a pattern.
-enum Text<'a> {
+enum PatternText<'a> {
     Anything,
     Named(&'a str),
     Plain(String),
 }
 
-fn text(text: &str) -> Text<'_> {
+fn text(text: &str) -> PatternText<'_> {
     match text.strip_prefix('$') {
-        None | Some("") => Text::Plain(text.to_owned()),
-        Some(rest) if rest.starts_with('$') => Text::Plain(rest.to_owned()),
-        Some(_) if text == ANYTHING => Text::Anything,
-        Some(name) => Text::Named(name),
+        None | Some("") => PatternText::Plain(text.to_owned()),
+        Some(rest) if rest.starts_with('$') => PatternText::Plain(rest.to_owned()),
+        Some(_) if text == ANYTHING => PatternText::Anything,
+        Some(name) => PatternText::Named(name),
     }
 }
 
@@ -84,9 +84,9 @@ impl Bindings {
 
     fn fill_text(&mut self, string: &str) -> Value {
         match text(string) {
-            Text::Plain(plain) => plain.into(),
-            Text::Anything => Value::Null,
-            Text::Named(name) => self
+            PatternText::Plain(plain) => plain.into(),
+            PatternText::Anything => Value::Null,
+            PatternText::Named(name) => self
                 .known
                 .entry(name.to_owned())
                 .or_insert_with(|| name.into())
@@ -124,10 +124,10 @@ impl Bindings {
 
     fn compare_text(&mut self, string: &str, came: &Value, at: &str) -> Result<(), Mismatch> {
         match text(string) {
-            Text::Anything => Ok(()),
-            Text::Plain(plain) if came == &Value::from(plain.as_str()) => Ok(()),
-            Text::Plain(plain) => Err(differ(at, &plain.into(), came)),
-            Text::Named(name) => match self.known.get(name) {
+            PatternText::Anything => Ok(()),
+            PatternText::Plain(plain) if came == &Value::from(plain.as_str()) => Ok(()),
+            PatternText::Plain(plain) => Err(differ(at, &plain.into(), came)),
+            PatternText::Named(name) => match self.known.get(name) {
                 Some(known) if known == came => Ok(()),
                 Some(known) => Err(differ(at, known, came)),
                 None => {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{Bindings, Event, Line, Side, Transcript};
+use super::{Bindings, Side, Transcript, TranscriptEvent, TranscriptLine};
 
 /// Notifications that may always arrive, expected or not.
 const ALWAYS_ALLOWED: [&str; 2] = ["notifications/progress", "notifications/message"];
@@ -17,8 +17,8 @@ const ALWAYS_ALLOWED: [&str; 2] = ["notifications/progress", "notifications/mess
 #[derive(Debug)]
 pub struct Replay<'t> {
     side: Side,
-    rest: VecDeque<&'t Line>,
-    expected: Vec<&'t Line>,
+    rest: VecDeque<&'t TranscriptLine>,
+    expected: Vec<&'t TranscriptLine>,
     bindings: Bindings,
 }
 
@@ -74,7 +74,7 @@ impl fmt::Display for ReplayMismatch {
 impl std::error::Error for ReplayMismatch {}
 
 impl ReplayMismatch {
-    fn new(line: Option<&Line>, why: String, came: &str) -> Self {
+    fn new(line: Option<&TranscriptLine>, why: String, came: &str) -> Self {
         Self {
             number: line.map(|line| line.number),
             why,
@@ -110,15 +110,15 @@ impl<'t> Replay<'t> {
             return ReplayStep::Done;
         };
         match &line.event {
-            Event::Says { pattern, .. } => {
+            TranscriptEvent::Says { pattern, .. } => {
                 ReplayStep::Send(self.bindings.fill(pattern).to_string())
             }
-            Event::Person { action, content } => ReplayStep::Person {
+            TranscriptEvent::Person { action, content } => ReplayStep::Person {
                 action,
                 content: content.as_ref(),
             },
-            Event::Time { seconds } => ReplayStep::Time { seconds: *seconds },
-            Event::Outcome { phase } => ReplayStep::Outcome { phase },
+            TranscriptEvent::Time { seconds } => ReplayStep::Time { seconds: *seconds },
+            TranscriptEvent::Outcome { phase } => ReplayStep::Outcome { phase },
         }
     }
 
@@ -130,7 +130,7 @@ impl<'t> Replay<'t> {
         })?;
         let mut first_miss = None;
         for (index, line) in self.expected.iter().enumerate() {
-            let Event::Says { pattern, .. } = &line.event else {
+            let TranscriptEvent::Says { pattern, .. } = &line.event else {
                 continue;
             };
             match self.bindings.take(pattern, &came) {
@@ -170,12 +170,12 @@ impl<'t> Replay<'t> {
     }
 }
 
-impl Line {
+impl TranscriptLine {
     fn is_sent_by(&self, by: Side) -> bool {
-        matches!(&self.event, Event::Says { side, .. } if *side == by)
+        matches!(&self.event, TranscriptEvent::Says { side, .. } if *side == by)
     }
 
     fn is_optional(&self) -> bool {
-        matches!(&self.event, Event::Says { optional: true, .. })
+        matches!(&self.event, TranscriptEvent::Says { optional: true, .. })
     }
 }

@@ -13,7 +13,7 @@ use mcp_elicit_forms::web::SessionStore as _;
 use mcp_elicit_gateway::config::{RiskySetting, risky_settings};
 use mcp_elicit_inbox::desktop_notice;
 use mcp_elicit_inbox::state_folder::StateFolder;
-use mcp_elicit_setup::{Client, Document, Server, State};
+use mcp_elicit_setup::{ClientFiles, Document, ServerEntry, SetupState};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -102,7 +102,7 @@ impl DoctorFinding {
         }
     }
 
-    fn of(mut self, file: &FoundFile, server: Option<&Server>) -> Self {
+    fn of(mut self, file: &FoundFile, server: Option<&ServerEntry>) -> Self {
         self.client = Some(file.client.id());
         self.file = Some(file.path.clone());
         self.server = server.map(|server| server.name().to_owned());
@@ -159,7 +159,7 @@ struct Revisions<'f> {
 fn revisions_of<'s>(
     known: &'s [Revisions<'_>],
     file: &FoundFile,
-    server: &Server,
+    server: &ServerEntry,
 ) -> Option<&'s str> {
     let mut all = known.iter();
     let found = all.find(|one| one.file == file.path && one.server == server.name())?;
@@ -259,9 +259,9 @@ async fn in_file(
         };
         let setup = |flags: &str| setup_command(client, server.name(), flags);
         let started = match server.state() {
-            State::Program { command } => command.first(),
-            State::Wrapped { args, .. } => behind(args).first(),
-            State::Url { .. } | State::Unsupported { .. } => None,
+            SetupState::Program { command } => command.first(),
+            SetupState::Wrapped { args, .. } => behind(args).first(),
+            SetupState::Url { .. } | SetupState::Unsupported { .. } => None,
         };
         if let Some(program) = started.filter(|program| is_missing(program)) {
             add(
@@ -272,7 +272,7 @@ async fn in_file(
             );
         }
         match server.state() {
-            State::Program { .. } | State::Url { .. } => {
+            SetupState::Program { .. } | SetupState::Url { .. } => {
                 let says = if server.is_doubtful_gateway() {
                     "its command names a gateway, but a folder or a setting of the project can put another program there: name \
                      it by its whole path"
@@ -281,11 +281,11 @@ async fn in_file(
                 };
                 add("not-wrapped", Problem, says.to_owned(), setup(""));
             }
-            State::Unsupported { why } => {
+            SetupState::Unsupported { why } => {
                 let says = format!("it cannot be behind the gateway: {why}");
                 add("cannot-wrap", Warning, says, setup("--dry-run"));
             }
-            State::Wrapped {
+            SetupState::Wrapped {
                 launcher,
                 program,
                 args,
@@ -389,7 +389,7 @@ async fn in_file(
         }
         if let Some(limit) = document
             .short_limit(server)
-            .filter(|_| !matches!(server.state(), State::Unsupported { .. }))
+            .filter(|_| !matches!(server.state(), SetupState::Unsupported { .. }))
         {
             let says = format!(
                 "the client gives up a call after {} s (`{}`), before a person may have answered",
@@ -605,9 +605,9 @@ fn behind(args: &[String]) -> &[String] {
 
 /// Adds the names that stand for different servers in different files.
 fn two_commands(files: &[FoundFile], findings: &mut Vec<DoctorFinding>) {
-    let inner = |server: &Server| match server.state() {
-        State::Program { command } => command.clone(),
-        State::Wrapped { args, .. } => match behind(args) {
+    let inner = |server: &ServerEntry| match server.state() {
+        SetupState::Program { command } => command.clone(),
+        SetupState::Wrapped { args, .. } => match behind(args) {
             [] => args
                 .iter()
                 .skip_while(|word| *word != "--upstream")
@@ -617,8 +617,8 @@ fn two_commands(files: &[FoundFile], findings: &mut Vec<DoctorFinding>) {
                 .collect(),
             command => command.to_vec(),
         },
-        State::Url { url, .. } => vec![url.clone()],
-        State::Unsupported { .. } => Vec::new(),
+        SetupState::Url { url, .. } => vec![url.clone()],
+        SetupState::Unsupported { .. } => Vec::new(),
     };
     let mut known: Vec<(&str, Vec<String>, &FoundFile)> = Vec::new();
     for file in files {
@@ -654,7 +654,7 @@ async fn in_state(state: &StateFolder, files: &[FoundFile], findings: &mut Vec<D
         .flat_map(|file| file.document.iter().flat_map(Document::servers));
     let is_used = servers
         .into_iter()
-        .any(|server| matches!(server.state(), State::Wrapped { .. }));
+        .any(|server| matches!(server.state(), SetupState::Wrapped { .. }));
     if files.is_empty() {
         findings.push(DoctorFinding::new(
             "no-client",
@@ -719,7 +719,7 @@ async fn in_state(state: &StateFolder, files: &[FoundFile], findings: &mut Vec<D
 }
 
 /// Returns who is asked through a client, in words.
-fn asked(client: &Client, profiles: &Profiles) -> String {
+fn asked(client: &ClientFiles, profiles: &Profiles) -> String {
     let Some((_, profile, _)) = profiles.played(client.id()) else {
         return "the client's dialog if it declares one, else the inbox".to_owned();
     };
@@ -727,7 +727,7 @@ fn asked(client: &Client, profiles: &Profiles) -> String {
 }
 
 /// Returns who is asked when a client runs without a person, as in a script; `None` if no way is known to recognise it.
-fn asked_headless(client: &Client, profiles: &Profiles) -> Option<&'static str> {
+fn asked_headless(client: &ClientFiles, profiles: &Profiles) -> Option<&'static str> {
     let is_of_client = |id: &str| {
         let rest = id.strip_prefix(client.id());
         rest.is_some_and(|rest| rest.starts_with('-'))
@@ -752,10 +752,10 @@ fn file_json(file: &FoundFile, profiles: &Profiles, known: &[Revisions<'_>]) -> 
     let servers: Vec<Value> = servers
         .map(|server| {
             let state = match server.state() {
-                State::Program { .. } => "program",
-                State::Url { .. } => "url",
-                State::Wrapped { .. } => "wrapped",
-                State::Unsupported { .. } => "unsupported",
+                SetupState::Program { .. } => "program",
+                SetupState::Url { .. } => "url",
+                SetupState::Wrapped { .. } => "wrapped",
+                SetupState::Unsupported { .. } => "unsupported",
             };
             let mut shown = json!({"name": server.name(), "line": server.line(), "state": state, "disabled": server.is_disabled()});
             if let Some(words) = revisions_of(known, file, server) {
@@ -782,7 +782,7 @@ fn show(
         ))?;
         for server in file.document.iter().flat_map(Document::servers) {
             let state = match server.state() {
-                State::Wrapped { .. } => styled(GOOD, "behind the gateway"),
+                SetupState::Wrapped { .. } => styled(GOOD, "behind the gateway"),
                 _ if is_open(server) => styled(WARNING, "not behind the gateway"),
                 _ => "cannot be behind the gateway".to_owned(),
             };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use mcp_elicit_setup::{Document, Server, State};
+use mcp_elicit_setup::{Document, ServerEntry, SetupState};
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
@@ -49,7 +49,7 @@ pub(super) enum Naming {
 pub(super) fn left_out(
     file: &FoundFile,
     document: &Document,
-    server: &Server,
+    server: &ServerEntry,
     naming: Naming,
 ) -> Option<DoctorFinding> {
     let words = command(server).filter(|_| !server.is_disabled())?;
@@ -75,7 +75,7 @@ pub(super) fn left_out(
         );
     }
     let foreign = match server.state() {
-        State::Wrapped { .. } => document.foreign_code(server),
+        SetupState::Wrapped { .. } => document.foreign_code(server),
         _ => document.foreign_code_for(server, words.first()?),
     };
     let (says, next) = foreign_code_words(&foreign?);
@@ -87,7 +87,7 @@ pub(super) fn left_out(
 pub(super) async fn start(
     file: &FoundFile,
     document: &Document,
-    server: &Server,
+    server: &ServerEntry,
     stop: &CancellationToken,
 ) -> Option<StartedServer> {
     if server.is_disabled() {
@@ -106,7 +106,7 @@ pub(super) async fn start(
     };
     let words = match command(server) {
         Some(words) => words,
-        None if matches!(server.state(), State::Url { .. }) => {
+        None if matches!(server.state(), SetupState::Url { .. }) => {
             return not_started("the client has its credentials, so that it was not tried");
         }
         None => return None,
@@ -207,7 +207,7 @@ async fn check(
 /// Returns the folder in which a server is started; `None` for the current one, in which the servers of a project's file
 /// run. Those of a person's own files do not: the folder would choose what they run, as with `node_modules`, `.npmrc` and
 /// modules of Python, although nobody has looked at it.
-fn folder_of(file: &FoundFile, server: &Server) -> Option<PathBuf> {
+fn folder_of(file: &FoundFile, server: &ServerEntry) -> Option<PathBuf> {
     if file.is_project {
         return None;
     }
@@ -233,7 +233,7 @@ fn terminate(child: &mut Child) -> io::Result<()> {
 }
 
 /// Returns the command that checks this server; `None` if it cannot be checked here.
-fn command(server: &Server) -> Option<Vec<String>> {
+fn command(server: &ServerEntry) -> Option<Vec<String>> {
     let own = || {
         let path = std::env::current_exe().ok()?;
         Some(path.to_string_lossy().into_owned())
@@ -247,7 +247,7 @@ fn command(server: &Server) -> Option<Vec<String>> {
         words.map(str::to_owned).to_vec()
     };
     match server.state() {
-        State::Wrapped {
+        SetupState::Wrapped {
             launcher,
             program,
             args,
@@ -255,11 +255,11 @@ fn command(server: &Server) -> Option<Vec<String>> {
             [&launcher[..], std::slice::from_ref(program)].concat(),
             args.get(1..)?,
         )),
-        State::Program { command } => {
+        SetupState::Program { command } => {
             Some(check(vec![own()?], &[&named("--")[..], command].concat()))
         }
         // The credentials stay in the client's file.
-        State::Url {
+        SetupState::Url {
             url,
             has_credentials: false,
         } => {
@@ -269,7 +269,7 @@ fn command(server: &Server) -> Option<Vec<String>> {
                 &[&named("--upstream")[..], url].concat(),
             ))
         }
-        State::Url { .. } | State::Unsupported { .. } => None,
+        SetupState::Url { .. } | SetupState::Unsupported { .. } => None,
     }
 }
 

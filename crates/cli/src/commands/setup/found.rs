@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use mcp_elicit_core::fault::with_causes;
 use mcp_elicit_setup::write::real_path;
-use mcp_elicit_setup::{Client, Document, Location, MAX_BYTES, Surroundings, System};
+use mcp_elicit_setup::{ClientFiles, Document, FileLocation, MAX_BYTES, PathFacts, System};
 
 use crate::failure::Failure;
 use crate::output::harmless;
 
 /// A configuration file that exists.
 pub(crate) struct FoundFile {
-    pub(crate) client: &'static Client,
+    pub(crate) client: &'static ClientFiles,
     /// The path that the client reads.
     pub(crate) path: PathBuf,
     /// The file itself, without symbolic links.
@@ -23,7 +23,7 @@ pub(crate) struct FoundFile {
 }
 
 impl FoundFile {
-    fn read(client: &'static Client, path: PathBuf, is_project: bool) -> Self {
+    fn read(client: &'static ClientFiles, path: PathBuf, is_project: bool) -> Self {
         let (real, document) = match real_path(&path) {
             Ok(real) => {
                 let document = read(client, &real);
@@ -51,7 +51,7 @@ impl FoundFile {
     }
 }
 
-fn read(client: &'static Client, path: &Path) -> Result<Document, String> {
+fn read(client: &'static ClientFiles, path: &Path) -> Result<Document, String> {
     let about = fs::metadata(path).map_err(|error| error.to_string())?;
     if !about.is_file() {
         return Err("it is not a regular file".to_owned());
@@ -67,7 +67,7 @@ fn read(client: &'static Client, path: &Path) -> Result<Document, String> {
 /// The clients and servers that a command line means.
 #[derive(Debug)]
 pub(crate) struct Selection {
-    pub(crate) clients: Vec<&'static Client>,
+    pub(crate) clients: Vec<&'static ClientFiles>,
     pub(crate) servers: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ impl Selection {
             servers: Vec::new(),
         };
         for name in names {
-            match Client::find(name) {
+            match ClientFiles::find(name) {
                 Some(client) => selection.clients.push(client),
                 None if name.is_empty() => return Err(Failure::usage("a name is empty")),
                 None => selection.servers.push(name.clone()),
@@ -112,7 +112,7 @@ impl Selection {
         known.sort();
         known.dedup();
         known.truncate(20);
-        let clients: Vec<_> = Client::all().iter().map(Client::id).collect();
+        let clients: Vec<_> = ClientFiles::all().iter().map(ClientFiles::id).collect();
         let servers = if known.is_empty() {
             "none".to_owned()
         } else {
@@ -146,19 +146,19 @@ pub(crate) fn find(selection: &Selection) -> Result<Vec<FoundFile>, Failure> {
     }
     let folder = folder.to_string_lossy();
     let variable = |name: &str| std::env::var(name).ok();
-    let around = Surroundings {
+    let around = PathFacts {
         system: System::current(),
         variable: &variable,
         folder: &folder,
     };
     let mut found: Vec<FoundFile> = Vec::new();
-    for client in Client::all() {
+    for client in ClientFiles::all() {
         if !selection.clients.is_empty()
             && !selection.clients.iter().any(|one| one.id() == client.id())
         {
             continue;
         }
-        for Location { path, is_project } in client.locations(&around) {
+        for FileLocation { path, is_project } in client.locations(&around) {
             for path in expand(&path) {
                 let file = FoundFile::read(client, path, is_project);
                 if !found.iter().any(|known| known.real == file.real) {

@@ -8,9 +8,9 @@ use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
 use clap::Args;
-use mcp_elicit_setup::journal::{Journal, JournalError};
+use mcp_elicit_setup::journal::{JournalError, SetupJournal};
 use mcp_elicit_setup::write::{WriteError, write};
-use mcp_elicit_setup::{DiffLine, LeftAlone, Plan, Server, State, Wish};
+use mcp_elicit_setup::{DiffLine, FilePlan, LeftAlone, ServerEntry, SetupState, Wish};
 
 use super::state_record;
 use crate::failure::{Exit, Failure};
@@ -92,9 +92,9 @@ pub(super) fn journal_folder(state: Option<PathBuf>) -> Result<PathBuf, Failure>
     Ok(state_record::path(state)?.join("setup"))
 }
 
-fn open_journal(args: &SetupArgs) -> Result<Journal, Failure> {
+fn open_journal(args: &SetupArgs) -> Result<SetupJournal, Failure> {
     let folder = journal_folder(args.state.clone())?;
-    Journal::open(&folder).map_err(|error| {
+    SetupJournal::open(&folder).map_err(|error| {
         let next = match &error {
             JournalError::InUse => "wait for it to end, then run this again.",
             JournalError::Damaged(_) => "move that file away.",
@@ -153,21 +153,26 @@ fn list(found: &[FoundFile]) -> Result<Exit, Failure> {
 }
 
 /// Returns `true` if the gateway can be put before a server.
-pub(super) fn is_open(server: &Server) -> bool {
-    matches!(server.state(), State::Program { .. } | State::Url { .. })
+pub(super) fn is_open(server: &ServerEntry) -> bool {
+    matches!(
+        server.state(),
+        SetupState::Program { .. } | SetupState::Url { .. }
+    )
 }
 
-fn state_text(server: &Server) -> String {
+fn state_text(server: &ServerEntry) -> String {
     let disabled = if server.is_disabled() {
         " (disabled)"
     } else {
         ""
     };
     match server.state() {
-        State::Wrapped { .. } => format!("{}{disabled}", styled(GOOD, "behind the gateway")),
-        State::Program { .. } => format!("program, not behind the gateway{disabled}"),
-        State::Url { .. } => format!("URL, not behind the gateway{disabled}"),
-        State::Unsupported { why } => format!("cannot be behind the gateway: {}", harmless(why)),
+        SetupState::Wrapped { .. } => format!("{}{disabled}", styled(GOOD, "behind the gateway")),
+        SetupState::Program { .. } => format!("program, not behind the gateway{disabled}"),
+        SetupState::Url { .. } => format!("URL, not behind the gateway{disabled}"),
+        SetupState::Unsupported { why } => {
+            format!("cannot be behind the gateway: {}", harmless(why))
+        }
     }
 }
 
@@ -264,12 +269,12 @@ impl Meant<'_> {
         !self.args.all || self.selection.names(server)
     }
 
-    fn plan(&self, file: &FoundFile) -> Option<Plan> {
+    fn plan(&self, file: &FoundFile) -> Option<FilePlan> {
         let document = file.document.as_ref().ok()?;
         let mut wishes = Vec::new();
         for server in document.servers() {
             let is_named = self.selection.names(server.name());
-            let is_unsupported = matches!(server.state(), State::Unsupported { .. });
+            let is_unsupported = matches!(server.state(), SetupState::Unsupported { .. });
             if !is_named && (!self.args.all || !self.selection.servers.is_empty()) {
                 continue;
             }
@@ -290,9 +295,9 @@ impl Meant<'_> {
 /// Writes a plan. One that another program made stale is made again, once, and shown again: a person agrees to what they
 /// have seen. Returns `false` if they no longer do.
 fn written(
-    journal: &Journal,
+    journal: &SetupJournal,
     file: &FoundFile,
-    plan: &Plan,
+    plan: &FilePlan,
     meant: &Meant<'_>,
     tally: &mut Tally,
 ) -> Result<bool, SetupError> {
@@ -353,7 +358,7 @@ fn not_written(error: &WriteError) -> Result<(), Failure> {
     print(format_args!("    {} {next}", styled(HINT, "next:")))
 }
 
-fn show(plan: &Plan) -> Result<(), Failure> {
+fn show(plan: &FilePlan) -> Result<(), Failure> {
     for changed in &plan.changed {
         for line in &changed.diff {
             print(match line {
@@ -435,7 +440,7 @@ fn finish(args: &SetupArgs, tally: &Tally, has_project: bool) -> Result<Exit, Fa
         });
     }
     for id in &tally.changed {
-        if let Some(client) = mcp_elicit_setup::Client::find(id) {
+        if let Some(client) = mcp_elicit_setup::ClientFiles::find(id) {
             say(format_args!(
                 "{} {}",
                 styled(HINT, "next:"),

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use mcp_elicit_setup::State;
-use mcp_elicit_setup::journal::Entry;
+use mcp_elicit_setup::SetupState;
+use mcp_elicit_setup::journal::JournalEntry;
 use mcp_elicit_setup::undo::{UndoPlan, plan, write};
 
 use super::{FoundFile, Selection, SetupArgs, Tally};
@@ -25,7 +25,7 @@ pub(super) fn run(
     let only = (!selection.servers.is_empty() && !args.all).then_some(selection.servers.as_slice());
     let mut tally = Tally::default();
     for file in found {
-        let mine: Vec<Entry> = entries
+        let mine: Vec<JournalEntry> = entries
             .iter()
             .filter(|entry| entry.path == file.real)
             .cloned()
@@ -34,7 +34,7 @@ pub(super) fn run(
             document
                 .servers()
                 .iter()
-                .any(|one| matches!(one.state(), State::Wrapped { .. }))
+                .any(|one| matches!(one.state(), SetupState::Wrapped { .. }))
         };
         if mine.is_empty() && !file.document.as_ref().is_ok_and(is_wrapped) {
             continue;

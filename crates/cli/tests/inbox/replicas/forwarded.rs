@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, sleep};
 
-use mcp_elicit_testkit::peers::{self, Program};
+use mcp_elicit_testkit::peers::{self, PeerProgram};
 use mcp_elicit_testkit::postgres::{PostgresServer, TestDatabase};
 use serde_json::{Value, json};
 
@@ -278,7 +278,7 @@ fn a_row_that_its_gateway_did_not_write_leads_nowhere_and_strangers_get_nothing(
 }
 
 /// Plays a client on a published SDK, which declares dialogs or none, through a balancer that knows no session.
-fn plays(program: &Program, revision: &str, url: &str, number: u64, has_dialog: bool) -> Value {
+fn plays(program: &PeerProgram, revision: &str, url: &str, number: u64, has_dialog: bool) -> Value {
     let arguments = json!({"n": number}).to_string();
     let answers = json!([{"action": "accept", "content": {"value": format!("of {number}")}}]);
     let program = program.clone().with([
