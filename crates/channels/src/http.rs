@@ -40,7 +40,7 @@ pub struct ChannelHttp {
 
 impl fmt::Debug for ChannelHttp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Http")
+        f.debug_struct("ChannelHttp")
             .field("networks", &self.networks)
             .finish_non_exhaustive()
     }

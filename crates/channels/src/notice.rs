@@ -273,7 +273,7 @@ pub struct ChannelSummary {
 impl fmt::Debug for ChannelSummary {
     /// Formats everything but texts of the server and the caller.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Summary")
+        f.debug_struct("ChannelSummary")
             .field("question", &self.question)
             .field("version", &self.version)
             .field("server", &self.server)

@@ -32,7 +32,7 @@ pub struct ObservedClient<'a> {
 impl fmt::Debug for ObservedClient<'_> {
     /// Leaves out the environment and the call, which may contain values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seen")
+        f.debug_struct("ObservedClient")
             .field("name", &self.name)
             .field("version", &self.version)
             .finish_non_exhaustive()

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::access_token::{is_name, time};
-use crate::grant::IdToken;
+use crate::grant::CheckedIdToken;
 use crate::jwt;
 use crate::keys::is_strong;
 use crate::{Grant, Metadata, OidcError, Provider, Subject};
@@ -195,7 +195,7 @@ impl Provider {
         Ok(self.grant(&tokens, identity))
     }
 
-    fn grant(&self, tokens: &CoreTokenResponse, identity: Option<IdToken>) -> Grant {
+    fn grant(&self, tokens: &CoreTokenResponse, identity: Option<CheckedIdToken>) -> Grant {
         let granted = tokens.scopes().map(|scopes| {
             let text = scopes.iter().map(|scope| scope.as_str().to_owned());
             text.collect()
@@ -247,7 +247,7 @@ async fn identity(
     keys: &str,
     tokens: &CoreTokenResponse,
     nonce: Option<&str>,
-) -> Result<IdToken, OidcError> {
+) -> Result<CheckedIdToken, OidcError> {
     let odd = |why: &dyn std::fmt::Display| OidcError::Odd(why.to_string());
     let id_token = tokens.extra_fields().id_token();
     let id_token = id_token.ok_or_else(|| odd(&"no ID token came"))?;
@@ -275,7 +275,7 @@ async fn identity(
     let text = id_token.to_string();
     let claims = jwt::payload(&text).ok_or_else(|| odd(&"an ID token without claims"))?;
     check_rest(&claims, provider.client_id(), now()).map_err(|why| odd(&why))?;
-    Ok(IdToken {
+    Ok(CheckedIdToken {
         subject: Subject::new(issuer, subject),
         claims,
         id_token: SecretText::new(text),

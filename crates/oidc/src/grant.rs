@@ -24,19 +24,19 @@ pub struct Grant {
     pub(crate) refresh: Option<SecretText>,
     pub(crate) expires_in: Option<Duration>,
     pub(crate) scopes: Vec<String>,
-    pub(crate) identity: Option<IdToken>,
+    pub(crate) identity: Option<CheckedIdToken>,
 }
 
 /// A checked ID token.
-pub(crate) struct IdToken {
+pub(crate) struct CheckedIdToken {
     pub(crate) subject: Subject,
     pub(crate) claims: Map<String, Value>,
     pub(crate) id_token: SecretText,
 }
 
-impl fmt::Debug for IdToken {
+impl fmt::Debug for CheckedIdToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity")
+        f.debug_struct("CheckedIdToken")
             .field("subject", &self.subject)
             .finish_non_exhaustive()
     }
@@ -135,7 +135,7 @@ mod tests {
             refresh: Some(SecretText::new("rt-456")),
             expires_in: Some(Duration::from_secs(60 * 60)),
             scopes: vec!["calendar".into()],
-            identity: Some(IdToken {
+            identity: Some(CheckedIdToken {
                 subject: Subject::new("https://a.example", "ada"),
                 claims: Map::from_iter([("email".to_owned(), "ada@a.example".into())]),
                 id_token: SecretText::new("id-789"),

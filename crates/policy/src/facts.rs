@@ -119,7 +119,7 @@ impl KnownCall<'_> {
 impl fmt::Debug for KnownCall<'_> {
     /// Formats everything but the arguments.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call")
+        f.debug_struct("KnownCall")
             .field("kind", &self.kind)
             .field("target", &self.target)
             .finish_non_exhaustive()

@@ -138,7 +138,7 @@ struct StoredStep(String, u32, Box<RawValue>);
 impl std::fmt::Debug for StoredStep {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // A step's result may contain a person's values.
-        f.debug_tuple("Step")
+        f.debug_tuple("StoredStep")
             .field(&self.0)
             .field(&self.1)
             .finish_non_exhaustive()

@@ -48,7 +48,7 @@ impl fmt::Display for QuestionDigest {
 
 impl fmt::Debug for QuestionDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Digest({self})")
+        write!(f, "QuestionDigest({self})")
     }
 }
 

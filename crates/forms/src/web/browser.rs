@@ -44,7 +44,7 @@ pub struct BrowserFrontend {
 
 impl fmt::Debug for BrowserFrontend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Browser")
+        f.debug_struct("BrowserFrontend")
             .field("site", &self.site)
             .finish_non_exhaustive()
     }

@@ -54,7 +54,7 @@ pub struct LoginIdentity {
 impl std::fmt::Debug for LoginIdentity {
     /// Formats the issuer only: the rest is about a person.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Identity")
+        f.debug_struct("LoginIdentity")
             .field("issuer", &self.issuer)
             .finish_non_exhaustive()
     }

@@ -179,7 +179,7 @@ struct LogEntries {
 
 impl std::fmt::Debug for LogEntries {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Entries").finish_non_exhaustive()
+        f.debug_struct("LogEntries").finish_non_exhaustive()
     }
 }
 
