@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::peers::PeerOffer;
-use mcp_elicit_record::store::{DatabaseRecord, Store};
-use mcp_elicit_record::{Keys, LockFile, RunningGateways};
+use mcp_elicit_record::store::{DatabaseRecord, RecordStore};
+use mcp_elicit_record::{LockFile, OwnKeys, RunningGateways};
 use tokio::sync::Notify;
 
 use super::StartError;
 use crate::config::RecordDatabase;
 
 pub(super) struct SharedRecord {
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn RecordStore>,
     pub(super) place: LockFile,
     pub(super) notices: Arc<Notify>,
     pub(super) gateways: Arc<dyn RunningGateways>,
@@ -38,7 +38,7 @@ pub(super) async fn share_keys(
 )]
 pub(super) async fn open(
     _database: Connections,
-    _keys: &Keys,
+    _keys: &OwnKeys,
     _offer: Option<PeerOffer>,
     _folder: &mut StateFolder,
 ) -> Result<SharedRecord, StartError> {
