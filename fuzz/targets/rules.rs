@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use mcp_elicit_core::wire::CallKind;
-use mcp_elicit_policy::{Annotations, Call, Caller, Facts, Now, QuestionFacts, Rules};
+use mcp_elicit_policy::{Annotations, Caller, Facts, KnownCall, Now, QuestionFacts, Rules};
 
 const ARGUMENTS: &str = r#"{"environment":"production","n":3,"list":[1,"a",null],"deep":{"a":{"b":1.5}},"huge":9223372036854775809}"#;
 
@@ -27,7 +27,7 @@ fn whole_file(text: &str) {
         return;
     };
     let (caller, now) = (Caller::default(), Now::default());
-    let call = Call {
+    let call = KnownCall {
         kind: CallKind::Tool,
         target: "deploy",
         arguments: Some(ARGUMENTS),

@@ -6,7 +6,7 @@ use mcp_elicit_core::fault::{Fault, PeerFault};
 use mcp_elicit_core::digest::canonical;
 use mcp_elicit_core::wire::{
     CallFrame, Cancelled, Complete, Envelope, FrameIndex, Id, InputRequired, InputResponses, Meta,
-    Mode, Progress, ElicitResult, ElicitRequest, Revision, UrlRequired, WireError, meta, rounds,
+    Mode, ProgressNotification, ElicitResult, ElicitRequest, Revision, UrlRequired, WireError, meta, rounds,
 };
 use serde_json::value::RawValue;
 
@@ -129,7 +129,7 @@ fn reads_alike(part: &RawValue) {
     }
     let _ = (
         Cancelled::parse(part).map(|cancelled| cancelled.to_message()),
-        Progress::parse(part),
+        ProgressNotification::parse(part),
     );
     let _ = Complete::parse(part).map(|complete| complete.to_message());
     metas(part);
