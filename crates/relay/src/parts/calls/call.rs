@@ -193,10 +193,9 @@ impl Call {
         let ids = 2 * (self.client_id.as_json().len() + self.upstream_id.as_json().len());
         let state = match &self.state {
             CallState::Queued(queued) => queued.original.as_ref().map_or(0, IndexedFrame::size),
-            CallState::AtServer | CallState::Waiting => 0,
+            CallState::AtServer | CallState::Waiting | CallState::Finished(_) => 0,
             CallState::Collecting(round) => round.size(),
             CallState::PassingRound(_, frame) => frame.size(),
-            CallState::Finished(_) => 0,
         };
         let bytes = ids + self.request.size() + state + self.progress.size() + self.rounds.size();
         let response = match &self.state {
