@@ -1,15 +1,13 @@
 //! Access tokens of callers: JSON Web Tokens (RFC 9068), checked with the issuer's keys, or any tokens, checked by
 //! asking the issuer (RFC 7662).
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use serde_json::{Map, Value};
-use sha2::{Digest as _, Sha256};
 
 use crate::code::SIGNATURES;
+use crate::introspected::{self, Introspected, Known};
 use crate::jwt::{self, Unverified};
 use crate::keys::KeyCache;
 use crate::{OidcError, Provider, Subject};
@@ -18,16 +16,25 @@ use crate::{OidcError, Provider, Subject};
 const LONGEST: usize = 8 * 1024;
 /// The longest subject, in bytes (OpenID Connect Core 2).
 const LONGEST_SUBJECT: usize = 255;
-/// The time for which an introspection result is cached.
-const CACHED: Duration = Duration::from_secs(30);
-/// The most cached introspection results.
-const MOST_CACHED: usize = 10_000;
 /// The time after which a request that failed because of an outage may be repeated.
 const RETRY: Duration = Duration::from_secs(10);
 /// The maximum age of a logout token (OpenID Connect Back-Channel Logout 2.6).
 const LOGOUT_AGE: Duration = Duration::from_secs(2 * 60);
 /// The event of a logout token.
 const LOGOUT: &str = "http://schemas.openid.net/event/backchannel-logout";
+
+/// The refusal of a token that the issuer does not know, or no longer.
+const INACTIVE: AccessTokenError =
+    AccessTokenError::Invalid("the issuer does not know the token, or ended it");
+/// The names of kinds of tokens that grant no access, in `typ`, `token_use` and `token_type`.
+const OTHER_KINDS: [&str; 6] = [
+    "id",
+    "id_token",
+    "refresh",
+    "refresh_token",
+    "offline",
+    "logout",
+];
 
 /// The reason why a token is not accepted. The texts contain nothing of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -125,8 +132,7 @@ pub struct TokenVerifier {
     keys: KeyCache,
     leeway: Duration,
     scopes: Vec<String>,
-    /// Introspection results by the token's SHA-256, with the time until which they are cached.
-    introspected: Mutex<HashMap<[u8; 32], (AccessToken, Timestamp)>>,
+    introspected: Introspected,
 }
 
 impl TokenVerifier {
@@ -137,7 +143,7 @@ impl TokenVerifier {
             keys: KeyCache::default(),
             leeway: Duration::from_secs(60),
             scopes: Vec::new(),
-            introspected: Mutex::default(),
+            introspected: Introspected::default(),
         }
     }
 
@@ -177,9 +183,9 @@ impl TokenVerifier {
         now: Timestamp,
     ) -> Result<AccessToken, AccessTokenError> {
         let token = self.signed(text, &["at+jwt", "jwt"], now).await?;
-        if is_id_token(token.header.typ.as_deref(), &token.claims, audience) {
+        if is_of_other_kind(token.header.typ.as_deref(), &token.claims, audience) {
             return Err(AccessTokenError::Invalid(
-                "an ID token is not an access token",
+                "an ID token or a refresh token is not an access token",
             ));
         }
         if !token.claims.contains_key("exp") {
@@ -199,22 +205,28 @@ impl TokenVerifier {
         audience: &[&str],
         now: Timestamp,
     ) -> Result<AccessToken, AccessTokenError> {
-        let hash = hash(text);
-        let known = self.cache().get(&hash).cloned();
-        if let Some((token, _)) = known.filter(|(_, until)| now < *until) {
-            // The audience must be checked again.
-            return self.checked(token.claims, audience, now);
+        let digest = introspected::digest(text);
+        let (claims, is_known) = match self.introspected.known(&digest, now) {
+            Known::Active(claims) => (claims, true),
+            Known::Unknown => return Err(INACTIVE),
+            Known::Nothing => {
+                let asking = self.introspected.begin(&digest, now);
+                let _asking =
+                    asking.map_err(|retry_after| AccessTokenError::Unavailable { retry_after })?;
+                (self.ask(text, now).await?, false)
+            }
+        };
+        // A cached answer is checked again: the audience may be another one.
+        if is_of_other_kind(None, &claims, audience) {
+            return Err(AccessTokenError::Invalid(
+                "an ID token or a refresh token is not an access token",
+            ));
         }
-        let claims = self.ask(text, now).await?;
         let token = self.checked(claims, audience, now)?;
-        let until = now.after(CACHED);
-        let until = token.expires_at.map_or(until, |at| at.min(until));
-        let mut cache = self.cache();
-        if cache.len() >= MOST_CACHED {
-            cache.retain(|_, (_, until)| now < *until);
-        }
-        if cache.len() < MOST_CACHED {
-            cache.insert(hash, (token.clone(), until));
+        if !is_known {
+            let expires_at = token.expires_at;
+            self.introspected
+                .active(digest, &token.claims, expires_at, now);
         }
         Ok(token)
     }
@@ -230,7 +242,7 @@ impl TokenVerifier {
             Err(
                 AccessTokenError::Invalid(_) | AccessTokenError::Expired | AccessTokenError::Scope,
             ) => {
-                self.cache().remove(&hash(text));
+                self.introspected.inactive(introspected::digest(text), now);
                 Ok(false)
             }
         }
@@ -407,12 +419,19 @@ impl TokenVerifier {
         }
         let answer = self.provider.introspection(text, now).await;
         let mut claims = answer.map_err(|error: OidcError| {
-            tracing::warn!(target: "mcp_elicit", %error, "the issuer could not be asked about a token");
+            if let Some(left_out) = self.introspected.failed(now) {
+                tracing::warn!(target: "mcp_elicit", %error, left_out, "the issuer could not be asked about a token");
+            }
             AccessTokenError::Unavailable { retry_after: RETRY }
         })?;
         if claims.get("active") != Some(&Value::Bool(true)) {
+            self.introspected.inactive(introspected::digest(text), now);
+            return Err(INACTIVE);
+        }
+        let length = serde_json::to_string(&claims).map_or(usize::MAX, |text| text.len());
+        if length > introspected::LONGEST_ANSWER {
             return Err(AccessTokenError::Invalid(
-                "the issuer does not know the token, or ended it",
+                "the issuer's answer about the token is too long",
             ));
         }
         // Optional in a response (RFC 7662, 2.2): the responding issuer is the one that was asked.
@@ -422,19 +441,21 @@ impl TokenVerifier {
         self.issued_here(&claims)?;
         Ok(claims)
     }
-
-    fn cache(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 32], (AccessToken, Timestamp)>> {
-        self.introspected
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// Returns `true` for an ID token, which identifies a person to a client and grants no access. Some issuers put `nonce`
+/// Returns `true` for a token that says that it is of another kind: an ID token, which identifies a person to a client and
+/// grants no access, or a refresh token. Some issuers put `nonce`
 /// into access tokens too (Keycloak before 24). A token is taken for an access token in spite of it if it says that it
 /// is one, or if it is for one of these audiences and not just for the client that requested it.
-fn is_id_token(typ: Option<&str>, claims: &Map<String, Value>, audience: &[&str]) -> bool {
-    if says(claims, "token_use", "id") || says(claims, "typ", "ID") {
+fn is_of_other_kind(typ: Option<&str>, claims: &Map<String, Value>, audience: &[&str]) -> bool {
+    let kinds = ["typ", "token_use", "token_type"].into_iter();
+    let mut kinds = kinds.filter_map(|claim| claims.get(claim)?.as_str());
+    let is_other = |kind: &str| {
+        OTHER_KINDS
+            .iter()
+            .any(|other| kind.eq_ignore_ascii_case(other))
+    };
+    if kinds.any(is_other) {
         return true;
     }
     if ["at_hash", "c_hash"]
@@ -457,15 +478,12 @@ fn is_id_token(typ: Option<&str>, claims: &Map<String, Value>, audience: &[&str]
         && !is_for_us
         && !says(claims, "typ", "Bearer")
         && !says(claims, "token_use", "access")
+        && !says(claims, "token_type", "Bearer")
 }
 
 /// Returns `true` if a claim is this text.
 fn says(claims: &Map<String, Value>, claim: &str, text: &str) -> bool {
     claims.get(claim).and_then(Value::as_str) == Some(text)
-}
-
-fn hash(text: &str) -> [u8; 32] {
-    Sha256::digest(text.as_bytes()).into()
 }
 
 /// Returns `true` if a text can name a subject or a session: it is not blank, not too long, and has no invisible

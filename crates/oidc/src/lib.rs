@@ -14,6 +14,7 @@
 //! | `provider`, `client_request`, `code` | discovery and the client; its other requests to the provider; the authorization-code flow |
 //! | `grant` | the tokens of a flow, and the subject |
 //! | `access_token`, `jwt`, `keys` | access tokens; JSON Web Tokens; the keys of an issuer |
+//! | `introspected` | answers of an issuer about tokens, and the limits on questions to it |
 //! | `http`, `error` | requests with limits; errors |
 //!
 //! https everywhere except for loopback addresses; no redirects are followed, and time and size are limited. No error,
@@ -26,6 +27,7 @@ mod code;
 mod error;
 mod grant;
 mod http;
+mod introspected;
 mod jwt;
 mod keys;
 mod provider;

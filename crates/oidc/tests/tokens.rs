@@ -416,6 +416,100 @@ async fn the_issuer_is_asked_about_a_token_that_only_it_can_read() {
 }
 
 #[tokio::test]
+async fn an_answer_about_a_token_of_another_kind_is_no_access() {
+    let issuer = TestIssuer::start();
+    let verifier = verifier(&issuer);
+    let answer = json!({"active": true, "sub": "ada", "aud": RESOURCE, "scope": "mcp"});
+    for (claim, value, is_access) in [
+        ("typ", "ID", false),
+        ("typ", "Refresh", false),
+        ("typ", "Offline", false),
+        ("typ", "Bearer", true),
+        ("token_use", "id", false),
+        ("token_use", "refresh_token", false),
+        ("token_use", "access_token", true),
+        ("token_type", "refresh_token", false),
+        ("token_type", "Bearer", true),
+        ("at_hash", "h", false),
+        ("nonce", "n", true),
+    ] {
+        let mut answer = answer.clone();
+        answer[claim] = json!(value);
+        let token = format!("{claim}-{value}");
+        issuer.answer_about(&token, answer.clone());
+        // The second answer is a cached one, if there is one.
+        for _ in 0..2 {
+            let asked = verifier.introspect(&token, &[RESOURCE], now()).await;
+            assert_eq!(asked.is_ok(), is_access, "{token}: {asked:?}");
+        }
+        let signed = issuer.sign(&with(&issuer, claim, json!(value)));
+        let verified = verifier.verify(&signed, &[RESOURCE], now()).await;
+        assert_eq!(verified.is_ok(), is_access, "{token}: {verified:?}");
+    }
+    // An ID token is for the client that requested it.
+    for (token_type, is_access) in [(json!(null), false), (json!("Bearer"), true)] {
+        let mut answer = answer.clone();
+        answer["nonce"] = json!("n");
+        answer["azp"] = json!(RESOURCE);
+        answer["token_type"] = token_type;
+        let token = format!("for a client {is_access}");
+        issuer.answer_about(&token, answer);
+        let asked = verifier.introspect(&token, &[RESOURCE], now()).await;
+        assert_eq!(asked.is_ok(), is_access, "{asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn tokens_that_the_issuer_does_not_know_are_asked_about_so_often() {
+    let issuer = TestIssuer::start();
+    let verifier = verifier(&issuer);
+    let ask = async |token: &str, seconds: u64| {
+        let asked = verifier.introspect(token, &[RESOURCE], at(seconds)).await;
+        asked.map(|token| token.subject().subject().to_owned())
+    };
+    let answer = json!({"active": true, "sub": "ada", "aud": RESOURCE, "scope": "mcp"});
+    issuer.answer_about("good", answer.clone());
+    assert_eq!(ask("good", 0).await, Ok("ada".to_owned()));
+    assert!(matches!(
+        ask("late", 0).await,
+        Err(AccessTokenError::Invalid(_))
+    ));
+    issuer.answer_about("late", answer.clone());
+    assert!(matches!(
+        ask("late", 9).await,
+        Err(AccessTokenError::Invalid(_))
+    ));
+    assert_eq!(ask("late", 10).await, Ok("ada".to_owned()));
+    // Many in the same second are refused without a question, and what was active before is asked about.
+    let mut refused = 0;
+    for number in 0..100 {
+        match ask(&format!("unknown-{number}"), 40).await {
+            Err(AccessTokenError::Unavailable { retry_after }) => {
+                assert_eq!(retry_after.as_secs(), 1);
+                refused += 1;
+            }
+            other => assert!(matches!(other, Err(AccessTokenError::Invalid(_)))),
+        }
+    }
+    assert_eq!(refused, 70);
+    assert_eq!(ask("good", 40).await, Ok("ada".to_owned()));
+    issuer.answer_about("new", answer.clone());
+    assert!(matches!(
+        ask("new", 40).await,
+        Err(AccessTokenError::Unavailable { .. })
+    ));
+    assert_eq!(ask("new", 41).await, Ok("ada".to_owned()));
+    // An answer of any length is no reason to keep it.
+    let mut long = answer;
+    long["groups"] = json!("g".repeat(65 * 1024));
+    issuer.answer_about("long", long);
+    assert!(matches!(
+        ask("long", 41).await,
+        Err(AccessTokenError::Invalid(_))
+    ));
+}
+
+#[tokio::test]
 async fn a_token_is_exchanged_as_this_client() {
     let issuer = TestIssuer::start();
     let provider = Provider::issuer(issuer.url(), "gate way").unwrap();
