@@ -140,123 +140,12 @@ impl People {
     }
 
     fn read_people<'t>(&mut self, reader: &mut DocumentReader<'t>, people: &DeTable<'t>) {
-        // Values that only one person may have, with that person's name.
-        let mut mails = BTreeMap::new();
-        let mut subjects = BTreeMap::new();
-        let mut users = BTreeMap::new();
+        let mut taken = TakenValues::default();
         for (name, value) in in_order(people) {
             check_name(reader, name, value, "person");
-            let Some(table) = reader.table(value, name) else {
-                self.people.insert(name.to_owned(), PersonEntry::default());
-                continue;
-            };
-            reader.known_keys(
-                table,
-                &format!("[people.{name}]"),
-                &[
-                    "name",
-                    "mail",
-                    "subject",
-                    "local-user",
-                    "channels",
-                    "quiet",
-                    "digest",
-                    "time-zone",
-                ],
-            );
-            let mut text = |key: &str| {
-                let value = table.get(key)?;
-                Some((reader.text(value, key)?.to_owned(), value.span().start))
-            };
-            let (mail, subject, user) = (text("mail"), text("subject"), text("local-user"));
-            let shown = text("name");
-            let (quiet, digest, time_zone) = (text("quiet"), text("digest"), text("time-zone"));
-            let mail = mail.map(|(mail, at)| (mail_key(&mail), at));
-            if let Some((mail, at)) = &mail {
-                let parts = mail.split_once('@');
-                if !parts.is_some_and(|(local, host)| {
-                    !local.is_empty() && !host.is_empty() && !host.contains('@')
-                }) {
-                    reader.defect(
-                        *at,
-                        "invalid-mail",
-                        "`mail` is not a mail address",
-                        "write it like ada@example.com",
-                    );
-                }
-            }
-            for (what, value, taken) in [
-                ("mail", &mail, &mut mails),
-                ("subject", &subject, &mut subjects),
-                ("local-user", &user, &mut users),
-            ] {
-                let Some((value, at)) = value else { continue };
-                if let Some(other) = taken.insert(value.clone(), name.to_owned()) {
-                    let message = format!("`{name}` and `{other}` have the same {what}");
-                    let help = "answers are counted by person, so each needs their own";
-                    reader.defect(*at, "same-person", message, help);
-                }
-            }
-            if let Some((shown, at)) = &shown
-                && !is_shown_name(shown)
-            {
-                reader.defect(
-                    *at,
-                    "invalid-name",
-                    "`name` cannot be shown",
-                    "write a name of 1 to 80 characters on one line",
-                );
-            }
-            if mail.is_none() && subject.is_none() && user.is_none() {
-                let message = format!("nothing identifies `{name}`");
-                reader.defect(
-                    value.span().start,
-                    "unknown-person",
-                    message,
-                    "add `mail`, `subject` or `local-user`",
-                );
-            }
-            if let Some((quiet, at)) = &quiet
-                && !is_quiet_time(quiet)
-            {
-                reader.defect(
-                    *at,
-                    "invalid-quiet",
-                    "`quiet` is not a span of the day",
-                    "write it like 22:00-07:00",
-                );
-            }
-            if let Some((digest, at)) = &digest
-                && !is_digest(digest)
-            {
-                let help = "write \"off\", \"30m\" or \"daily 09:00\"";
-                reader.defect(*at, "invalid-digest", "`digest` is not a digest", help);
-            }
-            let channels = table.get("channels").map(|value| {
-                let texts = reader.texts(value, "channels");
-                for (channel, at) in &texts {
-                    if !CHANNELS.contains(&channel.as_str()) {
-                        let help = format!("known: {}", CHANNELS.join(", "));
-                        reader.defect(
-                            *at,
-                            "unknown-channel",
-                            format!("no channel is named `{channel}`"),
-                            help,
-                        );
-                    }
-                }
-                texts.into_iter().map(|(text, _)| text).collect()
-            });
-            let only = |value: Option<(String, usize)>| value.map(|(text, _)| text);
-            let entry = PersonEntry {
-                name: only(shown),
-                mail: only(mail),
-                subject: only(subject),
-                local_user: only(user),
-                channels,
-                quiet: only(quiet),
-                digest: only(digest),
-                time_zone: only(time_zone),
+            let entry = match reader.table(value, name) {
+                Some(table) => read_person(reader, name, value.span().start, table, &mut taken),
+                None => PersonEntry::default(),
             };
             self.people.insert(name.to_owned(), entry);
         }
@@ -395,6 +284,155 @@ impl People {
         }
         direct
     }
+}
+
+/// A text of a table, with its place.
+type PlacedText = (String, usize);
+
+/// Values that only one person may have, with that person's name.
+#[derive(Default)]
+struct TakenValues {
+    mails: BTreeMap<String, String>,
+    subjects: BTreeMap<String, String>,
+    users: BTreeMap<String, String>,
+}
+
+/// Reads `[people.NAME]`.
+fn read_person<'t>(
+    reader: &mut DocumentReader<'t>,
+    name: &str,
+    start: usize,
+    table: &DeTable<'t>,
+    taken: &mut TakenValues,
+) -> PersonEntry {
+    reader.known_keys(
+        table,
+        &format!("[people.{name}]"),
+        &[
+            "name",
+            "mail",
+            "subject",
+            "local-user",
+            "channels",
+            "quiet",
+            "digest",
+            "time-zone",
+        ],
+    );
+    let mut text = |key: &str| {
+        let value = table.get(key)?;
+        Some((reader.text(value, key)?.to_owned(), value.span().start))
+    };
+    let (mail, subject, user) = (text("mail"), text("subject"), text("local-user"));
+    let shown = text("name");
+    let (quiet, digest, time_zone) = (text("quiet"), text("digest"), text("time-zone"));
+    let mail = mail.map(|(mail, at)| (mail_key(&mail), at));
+    check_mail(reader, mail.as_ref());
+    for (what, value, taken) in [
+        ("mail", &mail, &mut taken.mails),
+        ("subject", &subject, &mut taken.subjects),
+        ("local-user", &user, &mut taken.users),
+    ] {
+        let Some((value, at)) = value else { continue };
+        if let Some(other) = taken.insert(value.clone(), name.to_owned()) {
+            let message = format!("`{name}` and `{other}` have the same {what}");
+            let help = "answers are counted by person, so each needs their own";
+            reader.defect(*at, "same-person", message, help);
+        }
+    }
+    check_shown_name(reader, shown.as_ref());
+    if mail.is_none() && subject.is_none() && user.is_none() {
+        let message = format!("nothing identifies `{name}`");
+        reader.defect(
+            start,
+            "unknown-person",
+            message,
+            "add `mail`, `subject` or `local-user`",
+        );
+    }
+    check_times(reader, quiet.as_ref(), digest.as_ref());
+    let channels = table
+        .get("channels")
+        .map(|value| read_channels(reader, value));
+    let only = |value: Option<PlacedText>| value.map(|(text, _)| text);
+    PersonEntry {
+        name: only(shown),
+        mail: only(mail),
+        subject: only(subject),
+        local_user: only(user),
+        channels,
+        quiet: only(quiet),
+        digest: only(digest),
+        time_zone: only(time_zone),
+    }
+}
+
+fn check_mail(reader: &mut DocumentReader<'_>, mail: Option<&PlacedText>) {
+    let Some((mail, at)) = mail else { return };
+    let parts = mail.split_once('@');
+    if !parts
+        .is_some_and(|(local, host)| !local.is_empty() && !host.is_empty() && !host.contains('@'))
+    {
+        reader.defect(
+            *at,
+            "invalid-mail",
+            "`mail` is not a mail address",
+            "write it like ada@example.com",
+        );
+    }
+}
+
+fn check_shown_name(reader: &mut DocumentReader<'_>, shown: Option<&PlacedText>) {
+    if let Some((shown, at)) = shown
+        && !is_shown_name(shown)
+    {
+        reader.defect(
+            *at,
+            "invalid-name",
+            "`name` cannot be shown",
+            "write a name of 1 to 80 characters on one line",
+        );
+    }
+}
+
+/// Checks the times at which a person gets messages.
+fn check_times(
+    reader: &mut DocumentReader<'_>,
+    quiet: Option<&PlacedText>,
+    digest: Option<&PlacedText>,
+) {
+    if let Some((quiet, at)) = quiet
+        && !is_quiet_time(quiet)
+    {
+        reader.defect(
+            *at,
+            "invalid-quiet",
+            "`quiet` is not a span of the day",
+            "write it like 22:00-07:00",
+        );
+    }
+    if let Some((digest, at)) = digest
+        && !is_digest(digest)
+    {
+        let help = "write \"off\", \"30m\" or \"daily 09:00\"";
+        reader.defect(*at, "invalid-digest", "`digest` is not a digest", help);
+    }
+}
+
+fn read_channels<'t>(reader: &mut DocumentReader<'t>, value: &SpannedValue<'t>) -> Vec<String> {
+    let texts = reader.texts(value, "channels");
+    for (channel, at) in &texts {
+        if !CHANNELS.contains(&channel.as_str()) {
+            let help = format!("known: {}", CHANNELS.join(", "));
+            reader.defect(
+                *at,
+                "unknown-channel",
+                format!("no channel is named `{channel}`"),
+                help,
+            );
+        }
+    }
+    texts.into_iter().map(|(text, _)| text).collect()
 }
 
 /// Reads `person:NAME` or `group:NAME`.

@@ -27,78 +27,9 @@ impl RuleReader<'_> {
             .get("deadline")
             .and_then(|value| reader.duration(value, "deadline"));
         let open_for = deadline.unwrap_or(DEFAULT_DEADLINE);
-        let before_deadline =
-            |reader: &mut DocumentReader<'t>, at: usize, name: &str, after: Duration| {
-                if after >= open_for {
-                    let message = format!(
-                        "`{name}` after {} comes too late: the deadline is {}",
-                        duration_text(after),
-                        duration_text(open_for)
-                    );
-                    reader.defect(
-                        at,
-                        "after-deadline",
-                        message,
-                        "make it shorter, or the deadline longer",
-                    );
-                }
-            };
-        let mut remind = Vec::new();
-        if let Some(value) = table.get("remind") {
-            let items = reader.list(value, "remind").unwrap_or_default();
-            for item in items {
-                if let Some(after) = reader.duration(item, "remind") {
-                    before_deadline(reader, item.span().start, "remind", after);
-                    remind.push(after);
-                }
-            }
-        }
-        let mut escalate: Vec<Escalation> = Vec::new();
-        if let Some(value) = table.get("escalate") {
-            let items = reader.list(value, "escalate").unwrap_or_default();
-            for item in items {
-                let Some(step) = reader.table(item, "escalate") else {
-                    continue;
-                };
-                reader.known_keys(step, "a step of `escalate`", &["after", "to"]);
-                let at = item.span().start;
-                let after = step
-                    .get("after")
-                    .and_then(|value| reader.duration(value, "after"));
-                let to = step
-                    .get("to")
-                    .and_then(|value| self.people.addressee(reader, value, "to"));
-                for key in ["after", "to"] {
-                    if !step.contains_key(key) {
-                        let help = "write { after = \"15m\", to = { group = \"NAME\" } }";
-                        reader.defect(
-                            at,
-                            "missing-key",
-                            format!("a step of `escalate` needs `{key}`"),
-                            help,
-                        );
-                    }
-                }
-                let (Some(after), Some(to)) = (after, to) else {
-                    continue;
-                };
-                before_deadline(reader, at, "escalate", after);
-                if escalate.last().is_some_and(|last| last.after >= after) {
-                    reader.defect(
-                        at,
-                        "escalation-order",
-                        "this step is not after the one before it",
-                        "put the steps in their order",
-                    );
-                }
-                if let Some(ask) = &ask {
-                    let mut asked = ask.to.clone();
-                    asked.extend(escalate.iter().map(|step| step.to.clone()));
-                    self.adds_someone(reader, &asked, &to, at);
-                }
-                escalate.push(Escalation { after, to });
-            }
-        }
+        // A rule whose `ask` is wrong is read to its end, so that all its mistakes are named at once.
+        let remind = remind(reader, table, open_for);
+        let escalate = self.escalate(reader, table, ask.as_ref(), open_for);
         let on_timeout = choice(
             reader,
             table,
@@ -114,21 +45,8 @@ impl RuleReader<'_> {
             ("arguments", Reveal::Arguments),
         ];
         let reveal = choice(reader, table, "reveal", &reveals);
-        let claim = match table
-            .get("claim")
-            .map(|value| (value, value.get_ref().as_str()))
-        {
-            None => Some(DEFAULT_CLAIM),
-            Some((_, Some("off"))) => None,
-            Some((value, _)) => reader.duration(value, "claim"),
-        };
-        let mut delegate_to = Vec::new();
-        if let Some(value) = table.get("delegate-to") {
-            let items = reader.list(value, "delegate-to").unwrap_or_default();
-            for item in items {
-                delegate_to.extend(self.people.addressee(reader, item, "delegate-to"));
-            }
-        }
+        let claim = claim(reader, table);
+        let delegate_to = self.delegate_to(reader, table);
         let ask = ask?;
         self.may_log_in(
             reader,
@@ -154,6 +72,88 @@ impl RuleReader<'_> {
             link: keys::link(reader, table),
             keep_arguments: keys::keep_arguments(reader, table),
         })
+    }
+
+    /// Reads the steps of `escalate`: each is after the one before it, and asks someone who is not asked yet.
+    fn escalate<'t>(
+        &self,
+        reader: &mut DocumentReader<'t>,
+        table: &DeTable<'t>,
+        ask: Option<&AskedPeople>,
+        open_for: Duration,
+    ) -> Vec<Escalation> {
+        let mut escalate: Vec<Escalation> = Vec::new();
+        let items = table
+            .get("escalate")
+            .and_then(|value| reader.list(value, "escalate"));
+        for item in items.unwrap_or_default() {
+            let at = item.span().start;
+            let Some(step) = self.escalation(reader, item) else {
+                continue;
+            };
+            before_deadline(reader, at, "escalate", step.after, open_for);
+            if escalate.last().is_some_and(|last| last.after >= step.after) {
+                reader.defect(
+                    at,
+                    "escalation-order",
+                    "this step is not after the one before it",
+                    "put the steps in their order",
+                );
+            }
+            if let Some(ask) = ask {
+                let mut asked = ask.to.clone();
+                asked.extend(escalate.iter().map(|step| step.to.clone()));
+                self.adds_someone(reader, &asked, &step.to, at);
+            }
+            escalate.push(step);
+        }
+        escalate
+    }
+
+    /// Reads one step of `escalate`.
+    fn escalation<'t>(
+        &self,
+        reader: &mut DocumentReader<'t>,
+        item: &SpannedValue<'t>,
+    ) -> Option<Escalation> {
+        let step = reader.table(item, "escalate")?;
+        reader.known_keys(step, "a step of `escalate`", &["after", "to"]);
+        let after = step
+            .get("after")
+            .and_then(|value| reader.duration(value, "after"));
+        let to = step
+            .get("to")
+            .and_then(|value| self.people.addressee(reader, value, "to"));
+        for key in ["after", "to"] {
+            if !step.contains_key(key) {
+                let help = "write { after = \"15m\", to = { group = \"NAME\" } }";
+                reader.defect(
+                    item.span().start,
+                    "missing-key",
+                    format!("a step of `escalate` needs `{key}`"),
+                    help,
+                );
+            }
+        }
+        Some(Escalation {
+            after: after?,
+            to: to?,
+        })
+    }
+
+    fn delegate_to<'t>(
+        &self,
+        reader: &mut DocumentReader<'t>,
+        table: &DeTable<'t>,
+    ) -> Vec<Addressee> {
+        let items = table
+            .get("delegate-to")
+            .and_then(|value| reader.list(value, "delegate-to"));
+        let mut delegate_to = Vec::new();
+        for item in items.unwrap_or_default() {
+            delegate_to.extend(self.people.addressee(reader, item, "delegate-to"));
+        }
+        delegate_to
     }
 
     /// Rejects a step that asks only people who are already asked.
@@ -385,6 +385,58 @@ impl RuleReader<'_> {
             return None;
         }
         Some(to)
+    }
+}
+
+fn remind<'t>(
+    reader: &mut DocumentReader<'t>,
+    table: &DeTable<'t>,
+    open_for: Duration,
+) -> Vec<Duration> {
+    let items = table
+        .get("remind")
+        .and_then(|value| reader.list(value, "remind"));
+    let mut remind = Vec::new();
+    for item in items.unwrap_or_default() {
+        if let Some(after) = reader.duration(item, "remind") {
+            before_deadline(reader, item.span().start, "remind", after, open_for);
+            remind.push(after);
+        }
+    }
+    remind
+}
+
+/// Returns the time for which a claim lasts; `None` if the rule has no claims.
+fn claim<'t>(reader: &mut DocumentReader<'t>, table: &DeTable<'t>) -> Option<Duration> {
+    let Some(value) = table.get("claim") else {
+        return Some(DEFAULT_CLAIM);
+    };
+    match value.get_ref().as_str() {
+        Some("off") => None,
+        _ => reader.duration(value, "claim"),
+    }
+}
+
+/// Rejects a step that would happen when the question has ended.
+fn before_deadline(
+    reader: &mut DocumentReader<'_>,
+    at: usize,
+    name: &str,
+    after: Duration,
+    open_for: Duration,
+) {
+    if after >= open_for {
+        let message = format!(
+            "`{name}` after {} comes too late: the deadline is {}",
+            duration_text(after),
+            duration_text(open_for)
+        );
+        reader.defect(
+            at,
+            "after-deadline",
+            message,
+            "make it shorter, or the deadline longer",
+        );
     }
 }
 

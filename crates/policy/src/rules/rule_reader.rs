@@ -5,7 +5,7 @@ use toml::de::{DeTable, DeValue};
 use super::plan_reader::choice;
 use super::targets::{TargetPattern, Targets};
 use super::unmatchable::{ConditionText, Patterns};
-use super::{ApprovalPlan, Decision, OnError, OnTimeout, RefuseDecision, Rule, RulePhase};
+use super::{ApprovalPlan, Decision, OnError, OnTimeout, Plan, RefuseDecision, Rule, RulePhase};
 use crate::condition::{Condition, Interner};
 use crate::defect::nearest;
 use crate::document::{DocumentReader, SpannedValue, key_start};
@@ -34,6 +34,26 @@ const RULE_KEYS: [&str; 26] = [
     "reveal",
     "edit",
     "good-for",
+    "explain",
+    "link",
+    "reasons",
+    "keep",
+    "keep-for",
+];
+
+/// The keys of an approval only.
+const APPROVAL_KEYS: [&str; 2] = ["edit", "good-for"];
+
+/// The keys that say how people are asked.
+const ASKING_KEYS: [&str; 13] = [
+    "deadline",
+    "remind",
+    "escalate",
+    "on-timeout",
+    "claim",
+    "delegate-to",
+    "reauth",
+    "reveal",
     "explain",
     "link",
     "reasons",
@@ -212,92 +232,23 @@ impl<'p> RuleReader<'p> {
         condition
     }
 
+    /// Reads the decision of a rule.
     fn decision<'t>(
         &self,
         reader: &mut DocumentReader<'t>,
         table: &DeTable<'t>,
         start: usize,
     ) -> Option<Decision> {
-        let mut flag = |key: &str| {
-            table
-                .get(key)
-                .is_some_and(|value| reader.truth(value, key) == Some(true))
-        };
-        let (allow, approve, credentials) =
-            (flag("allow"), flag("approve"), flag("refuse-credentials"));
-        for key in ["allow", "approve", "refuse-credentials"] {
-            if let Some(DeValue::Boolean(false)) = table.get(key).map(toml::Spanned::get_ref) {
-                let message = format!("`{key} = false` says nothing");
-                reader.defect(
-                    key_start(table, key),
-                    "no-decision",
-                    message,
-                    "take the line out",
-                );
+        let written = written_decision(reader, table, start)?;
+        reject_keys_without_effect(reader, table, written);
+        match written {
+            WrittenDecision::Allow => return Some(Decision::Allow),
+            WrittenDecision::Refuse { credentials } => {
+                return Some(Decision::Refuse(refusal(reader, table, credentials)));
             }
+            WrittenDecision::Approve | WrittenDecision::Ask => {}
         }
-        let refuses =
-            table.contains_key("refuse") || table.contains_key("refuse-modes") || credentials;
-        let asks = table.contains_key("ask");
-        let decisions = [allow, approve, refuses, asks && !approve];
-        match decisions.iter().filter(|is_there| **is_there).count() {
-            1 => {}
-            0 => {
-                let has_false = reader
-                    .defects
-                    .iter()
-                    .any(|defect| defect.code == "no-decision" && defect.rule == reader.rule);
-                if !has_false {
-                    let help = "add `ask`, `approve` with `ask`, `allow` or `refuse`";
-                    reader.defect(start, "no-decision", "the rule decides nothing", help);
-                }
-                return None;
-            }
-            _ => {
-                let help = "write one of `ask`, `approve` with `ask`, `allow` and `refuse`";
-                reader.defect(start, "two-decisions", "the rule decides two things", help);
-                return None;
-            }
-        }
-        let only_with = |reader: &mut DocumentReader<'t>, keys: &[&str], needs: &str| {
-            for key in keys.iter().filter(|key| table.contains_key(**key)) {
-                let message = format!("`{key}` has no effect without `{needs}`");
-                reader.defect(
-                    key_start(table, key),
-                    "no-effect",
-                    message,
-                    format!("add `{needs}`, or take `{key}` out"),
-                );
-            }
-        };
-        if !approve {
-            only_with(reader, &["edit", "good-for"], "approve = true");
-        }
-        if allow || refuses {
-            let asking = [
-                "deadline",
-                "remind",
-                "escalate",
-                "on-timeout",
-                "claim",
-                "delegate-to",
-                "reauth",
-                "reveal",
-                "explain",
-                "link",
-                "reasons",
-                "keep",
-                "keep-for",
-            ];
-            only_with(reader, &asking, "ask");
-        }
-        if allow {
-            return Some(Decision::Allow);
-        }
-        if refuses {
-            return Some(Decision::Refuse(refusal(reader, table, credentials)));
-        }
-        if !asks {
+        if !table.contains_key("ask") {
             reader.defect(
                 start,
                 "no-addressee",
@@ -307,38 +258,138 @@ impl<'p> RuleReader<'p> {
             return None;
         }
         let plan = Box::new(self.plan(reader, table)?);
-        if !approve {
-            if plan.on_timeout == OnTimeout::HandBack {
-                reader.defect(
-                    key_start(table, "on-timeout"),
-                    "no-effect",
-                    "a question that a server asks cannot be handed back: the server gets an error when its time runs out",
-                    "add `approve = true`, or take `on-timeout` out",
-                );
-            }
-            return Some(Decision::Ask(plan));
+        if written == WrittenDecision::Approve {
+            return Some(Decision::Approve(approval(reader, table, plan)));
         }
-        let edit = table
-            .get("edit")
-            .map(|value| reader.texts(value, "edit"))
-            .unwrap_or_default();
-        for (pointer, at) in &edit {
-            if !is_pointer(pointer) {
-                reader.defect(
-                    *at,
-                    "invalid-pointer",
-                    format!("`{pointer}` is not a JSON Pointer"),
-                    "write it like /path",
-                );
-            }
+        if plan.on_timeout == OnTimeout::HandBack {
+            reader.defect(
+                key_start(table, "on-timeout"),
+                "no-effect",
+                "a question that a server asks cannot be handed back: the server gets an error when its time runs out",
+                "add `approve = true`, or take `on-timeout` out",
+            );
         }
-        Some(Decision::Approve(ApprovalPlan {
-            plan,
-            edit: edit.into_iter().map(|(pointer, _)| pointer).collect(),
-            good_for: table
-                .get("good-for")
-                .and_then(|value| reader.duration(value, "good-for")),
-        }))
+        Some(Decision::Ask(plan))
+    }
+}
+
+/// The decision of a rule, by the keys that it has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WrittenDecision {
+    Allow,
+    Approve,
+    Refuse { credentials: bool },
+    Ask,
+}
+
+/// Returns the one decision of a rule; `None` if it has none or several.
+fn written_decision<'t>(
+    reader: &mut DocumentReader<'t>,
+    table: &DeTable<'t>,
+    start: usize,
+) -> Option<WrittenDecision> {
+    let mut flag = |key: &str| {
+        table
+            .get(key)
+            .is_some_and(|value| reader.truth(value, key) == Some(true))
+    };
+    let (allow, approve, credentials) =
+        (flag("allow"), flag("approve"), flag("refuse-credentials"));
+    for key in ["allow", "approve", "refuse-credentials"] {
+        if let Some(DeValue::Boolean(false)) = table.get(key).map(toml::Spanned::get_ref) {
+            let message = format!("`{key} = false` says nothing");
+            reader.defect(
+                key_start(table, key),
+                "no-decision",
+                message,
+                "take the line out",
+            );
+        }
+    }
+    let refuses = table.contains_key("refuse") || table.contains_key("refuse-modes") || credentials;
+    let asks = table.contains_key("ask");
+    let written = [
+        (allow, WrittenDecision::Allow),
+        (approve, WrittenDecision::Approve),
+        (refuses, WrittenDecision::Refuse { credentials }),
+        // An approval has `ask`, too.
+        (asks && !approve, WrittenDecision::Ask),
+    ];
+    let mut written = written.into_iter().filter(|(is_there, _)| *is_there);
+    match (written.next(), written.next()) {
+        (Some((_, one)), None) => Some(one),
+        (None, _) => {
+            let has_false = reader
+                .defects
+                .iter()
+                .any(|defect| defect.code == "no-decision" && defect.rule == reader.rule);
+            if !has_false {
+                let help = "add `ask`, `approve` with `ask`, `allow` or `refuse`";
+                reader.defect(start, "no-decision", "the rule decides nothing", help);
+            }
+            None
+        }
+        (Some(_), Some(_)) => {
+            let help = "write one of `ask`, `approve` with `ask`, `allow` and `refuse`";
+            reader.defect(start, "two-decisions", "the rule decides two things", help);
+            None
+        }
+    }
+}
+
+/// Rejects keys that belong to another decision.
+fn reject_keys_without_effect<'t>(
+    reader: &mut DocumentReader<'t>,
+    table: &DeTable<'t>,
+    written: WrittenDecision,
+) {
+    let mut only_with = |keys: &[&str], needs: &str| {
+        for key in keys.iter().filter(|key| table.contains_key(**key)) {
+            let message = format!("`{key}` has no effect without `{needs}`");
+            reader.defect(
+                key_start(table, key),
+                "no-effect",
+                message,
+                format!("add `{needs}`, or take `{key}` out"),
+            );
+        }
+    };
+    match written {
+        WrittenDecision::Approve => {}
+        WrittenDecision::Ask => only_with(&APPROVAL_KEYS, "approve = true"),
+        WrittenDecision::Allow | WrittenDecision::Refuse { .. } => {
+            only_with(&APPROVAL_KEYS, "approve = true");
+            only_with(&ASKING_KEYS, "ask");
+        }
+    }
+}
+
+/// Reads the keys that only an approval has.
+fn approval<'t>(
+    reader: &mut DocumentReader<'t>,
+    table: &DeTable<'t>,
+    plan: Box<Plan>,
+) -> ApprovalPlan {
+    let edit = table
+        .get("edit")
+        .map(|value| reader.texts(value, "edit"))
+        .unwrap_or_default();
+    for (pointer, at) in &edit {
+        if !is_pointer(pointer) {
+            reader.defect(
+                *at,
+                "invalid-pointer",
+                format!("`{pointer}` is not a JSON Pointer"),
+                "write it like /path",
+            );
+        }
+    }
+    ApprovalPlan {
+        plan,
+        edit: edit.into_iter().map(|(pointer, _)| pointer).collect(),
+        good_for: table
+            .get("good-for")
+            .and_then(|value| reader.duration(value, "good-for")),
     }
 }
 
