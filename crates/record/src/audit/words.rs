@@ -36,124 +36,173 @@ fn reason_in_words(reason: &str) -> Cow<'_, str> {
 /// `moment` formats a time given in milliseconds since 1970. The texts come from servers and callers and must be
 /// sanitized before they are shown.
 pub fn in_words(entry: &AuditedEvent, moment: impl Fn(i64) -> String) -> String {
-    let word = |member| entry.text(member).unwrap_or("-");
-    let mut said = String::new();
-    let is_there = |member| entry.text(member).is_some();
-    // Events of logins, keys and rules concern no server.
-    if is_there(Member::Server) || is_there(Member::Target) {
-        said.extend(["  ", word(Member::Server), " / ", word(Member::Target)]);
+    let mut words = EventWords {
+        entry,
+        said: String::new(),
+    };
+    words.call();
+    words.fields();
+    words.rule();
+    words.people();
+    words.times(moment);
+    words.actor();
+    words.reason();
+    words.said
+}
+
+/// The description of an event while it is written, part by part.
+struct EventWords<'e> {
+    entry: &'e AuditedEvent,
+    said: String,
+}
+
+impl<'e> EventWords<'e> {
+    fn has(&self, member: Member) -> bool {
+        self.entry.text(member).is_some()
     }
-    // If the server did not name the call in which it asks.
-    let mut named = vec![word(Member::Target)];
-    let others = entry.texts(Member::Others);
-    for &other in &others {
-        if !named.contains(&other) {
-            named.push(other);
-            said.extend([" or ", other]);
+
+    fn word(&self, member: Member) -> &'e str {
+        self.entry.text(member).unwrap_or("-")
+    }
+
+    fn say<'s>(&mut self, parts: impl IntoIterator<Item = &'s str>) {
+        self.said.extend(parts);
+    }
+
+    /// Adds the text of a member after these words, if the entry has it.
+    fn say_member(&mut self, before: &str, member: Member) {
+        if let Some(text) = self.entry.text(member) {
+            self.say([before, text]);
         }
     }
-    if named.len() == 1 && !others.is_empty() {
-        said.push_str(" (one of several calls)");
-    }
-    let texts = |member| entry.texts(member);
-    let (fields, edited) = (texts(Member::Fields), texts(Member::Edited));
-    if !fields.is_empty() {
-        said.extend(["  [", &*fields.join(", "), "]"]);
-    }
-    if !edited.is_empty() {
-        said.extend(["  changed ", &*edited.join(", ")]);
-    }
-    if is_there(Member::Rule) {
-        said.extend(["  rule ", word(Member::Rule)]);
-        // The caller.
-        if is_there(Member::Principal) && !is_there(Member::By) {
-            said.extend(["  called by ", word(Member::Principal)]);
+
+    /// Adds the server and the calls that may have asked.
+    fn call(&mut self) {
+        let target = self.word(Member::Target);
+        // Events of logins, keys and rules concern no server.
+        if self.has(Member::Server) || self.has(Member::Target) {
+            let server = self.word(Member::Server);
+            self.say(["  ", server, " / ", target]);
+        }
+        // If the server did not name the call in which it asks.
+        let mut named = vec![target];
+        let others = self.entry.texts(Member::Others);
+        for &other in &others {
+            if !named.contains(&other) {
+                named.push(other);
+                self.say([" or ", other]);
+            }
+        }
+        if named.len() == 1 && !others.is_empty() {
+            self.say([" (one of several calls)"]);
         }
     }
-    let digest = |member| word(member).chars().take(8).collect::<String>();
-    if is_there(Member::Digest) {
-        let is_kept = entry.event() == Some(AuditEvent::RulesRejected);
-        let before = if is_kept {
-            "  rules kept: "
-        } else {
-            "  rules "
-        };
-        said.extend([before, &*digest(Member::Digest)]);
-    }
-    if is_there(Member::Before) {
-        if entry.text(Member::Before) == entry.text(Member::Digest) {
-            said.push_str(", unchanged");
-        } else {
-            said.extend([" instead of ", &*digest(Member::Before)]);
+
+    fn fields(&mut self) {
+        let fields = self.entry.texts(Member::Fields);
+        let edited = self.entry.texts(Member::Edited);
+        if !fields.is_empty() {
+            self.say(["  [", &*fields.join(", "), "]"]);
+        }
+        if !edited.is_empty() {
+            self.say(["  changed ", &*edited.join(", ")]);
         }
     }
-    let restart = texts(Member::Restart);
-    if !restart.is_empty() {
-        said.extend(["  without ", &*restart.join(", "), " (needs a restart)"]);
-    }
-    for (member, before) in [
-        (Member::Act, "  "),
-        (Member::To, "  to "),
-        (Member::Person, "  of "),
-    ] {
-        if is_there(member) {
-            said.extend([before, &*Actor::read(word(member)).in_words()]);
+
+    /// Adds the rule that asks, or the rules that were loaded.
+    fn rule(&mut self) {
+        if self.has(Member::Rule) {
+            self.say_member("  rule ", Member::Rule);
+            // The caller.
+            if !self.has(Member::By) {
+                self.say_member("  called by ", Member::Principal);
+            }
+        }
+        let digest = |text: &str| text.chars().take(8).collect::<String>();
+        if let Some(now) = self.entry.text(Member::Digest) {
+            let is_kept = self.entry.event() == Some(AuditEvent::RulesRejected);
+            let before = if is_kept {
+                "  rules kept: "
+            } else {
+                "  rules "
+            };
+            self.say([before, &*digest(now)]);
+        }
+        if let Some(before) = self.entry.text(Member::Before) {
+            if self.entry.text(Member::Digest) == Some(before) {
+                self.say([", unchanged"]);
+            } else {
+                self.say([" instead of ", &*digest(before)]);
+            }
+        }
+        let restart = self.entry.texts(Member::Restart);
+        if !restart.is_empty() {
+            self.say(["  without ", &*restart.join(", "), " (needs a restart)"]);
         }
     }
-    // Events of a login without an actor, or about the bound person.
-    if is_there(Member::Principal) && !is_there(Member::Server) {
-        said.extend(["  as ", word(Member::Principal)]);
+
+    /// Adds the people and the devices whom the event concerns, besides the one who acted.
+    fn people(&mut self) {
+        for (member, before) in [
+            (Member::Act, "  "),
+            (Member::To, "  to "),
+            (Member::Person, "  of "),
+        ] {
+            if let Some(text) = self.entry.text(member) {
+                self.say([before, &*Actor::read(text).in_words()]);
+            }
+        }
+        // Events of a login without an actor, or about the bound person.
+        if !self.has(Member::Server) {
+            self.say_member("  as ", Member::Principal);
+        }
+        self.say_member("  session ", Member::Session);
+        self.say_member("  device ", Member::Device);
     }
-    for (member, before) in [
-        (Member::Session, "  session "),
-        (Member::Device, "  device "),
-    ] {
-        if is_there(member) {
-            said.extend([before, word(member)]);
+
+    fn times(&mut self, moment: impl Fn(i64) -> String) {
+        let time = |number: Option<u64>| number.and_then(|it| i64::try_from(it).ok()).map(&moment);
+        if let Some(until) = time(self.entry.number(Member::Until)) {
+            self.say(["  good until ", &*until]);
+        }
+        if let Some(number) = self.entry.number(Member::PurgedUpTo) {
+            self.say(["  up to event ", &*number.to_string()]);
+            if let Some(of) = time(self.entry.number(Member::PurgedAt)) {
+                self.say([" of ", &*of]);
+            }
         }
     }
-    let until = entry.number(Member::Until);
-    let until = until.and_then(|until| i64::try_from(until).ok());
-    if let Some(until) = until.map(&moment) {
-        said.extend(["  good until ", &*until]);
+
+    /// Adds the one who acted, with the client or the channel.
+    fn actor(&mut self) {
+        if let Some(who) = self.entry.text(Member::By) {
+            // `on the command line` and similar texts already say how it was done.
+            let is_place = ["in the ", "on the ", "over the "]
+                .iter()
+                .any(|start| who.starts_with(start));
+            let who = Actor::read(who).in_words();
+            self.say(["  ", if is_place { "" } else { "by " }, &*who]);
+        }
+        self.say_member("  client ", Member::Client);
+        self.say_member("  through ", Member::Channel);
     }
-    if let Some(number) = entry.number(Member::PurgedUpTo) {
-        said.extend(["  up to event ", &*number.to_string()]);
-        let of = entry.number(Member::PurgedAt);
-        let of = of.and_then(|of| i64::try_from(of).ok());
-        if let Some(of) = of.map(&moment) {
-            said.extend([" of ", &*of]);
+
+    /// Adds the texts that say why, and the number of entries that were left out.
+    fn reason(&mut self) {
+        if let Some(message) = self.entry.text(Member::Message) {
+            self.say(["  ", &*Value::from(message).to_string()]);
+        }
+        if let Some(reason) = self.entry.text(Member::Reason) {
+            self.say(["  ", &*reason_in_words(reason)]);
+        }
+        if let Some(unchecked) = self.entry.text(Member::Unchecked) {
+            self.say(["  unchecked (", unchecked, ")"]);
+        }
+        if let Some(count) = self.entry.number(Member::LeftOut) {
+            let count = count.to_string();
+            self.say(["  (", &*count, " more before it were left out)"]);
         }
     }
-    if is_there(Member::By) {
-        let who = word(Member::By);
-        // `on the command line` and similar texts already say how it was done.
-        let is_place = ["in the ", "on the ", "over the "]
-            .iter()
-            .any(|start| who.starts_with(start));
-        let who = Actor::read(who).in_words();
-        said.extend(["  ", if is_place { "" } else { "by " }, &*who]);
-    }
-    if is_there(Member::Client) {
-        said.extend(["  client ", word(Member::Client)]);
-    }
-    if is_there(Member::Channel) {
-        said.extend(["  through ", word(Member::Channel)]);
-    }
-    if is_there(Member::Message) {
-        said.extend(["  ", &*Value::from(word(Member::Message)).to_string()]);
-    }
-    if is_there(Member::Reason) {
-        said.extend(["  ", &*reason_in_words(word(Member::Reason))]);
-    }
-    if is_there(Member::Unchecked) {
-        said.extend(["  unchecked (", word(Member::Unchecked), ")"]);
-    }
-    if let Some(count) = entry.number(Member::LeftOut) {
-        let count = count.to_string();
-        said.extend(["  (", &*count, " more before it were left out)"]);
-    }
-    said
 }
 
 #[cfg(test)]

@@ -2,17 +2,18 @@
 
 use mcp_elicit_core::answer::{Answers, Outcome};
 use mcp_elicit_core::argument::changed_names;
-use mcp_elicit_core::lifecycle::Transition;
+use mcp_elicit_core::lifecycle::{Timestamp, Transition};
 use mcp_elicit_core::question::reason_line;
 use mcp_elicit_policy::people::Addressee;
 use mcp_elicit_policy::quorum::{
-    Act, ActingPerson, Denied, Membership, Quorum, QuorumEnd, QuorumNotice, QuorumState,
+    Act, ActingPerson, AnswersDigest, Denied, Membership, Quorum, QuorumEnd, QuorumNotice,
+    QuorumState,
 };
 use serde_json::Value;
 
 use super::{ActDetails, COMMENT, ENTERED, SealedText, Team, TeamAct, digest_of};
 use crate::audit::{self, ActEvent, EntryText, Event, Member};
-use crate::row::{RowChange, Stepped};
+use crate::row::RowChange;
 use crate::store::{Change, Crash, RecordStoreError, Row};
 use crate::{Record, RecordError, associated_data};
 
@@ -63,20 +64,8 @@ impl Record {
             TeamAct::Fill { answers, .. } => answers.map(|answers| answers.to_value().to_string()),
             _ => None,
         };
-        let own = digest_of(content.as_deref());
-        let step = match act {
-            TeamAct::Fill { version, .. } => Act::Fill {
-                digest: own,
-                version: *version,
-            },
-            TeamAct::Confirm { digest } => Act::Confirm { digest: *digest },
-            TeamAct::Decline { .. } => Act::Decline,
-            TeamAct::Cancel => Act::Cancel,
-            TeamAct::Claim => Act::Claim,
-            TeamAct::TakeOver => Act::TakeOver,
-            TeamAct::Delegate { to, .. } => Act::Delegate { to: to.clone() },
-            TeamAct::Comment { .. } => Act::Comment,
-        };
+        let step = quorum_act(act, digest_of(content.as_deref()));
+        // The plan decides first: of a refused action nothing is stored, not even its comment.
         let (quorum, notices) = team.quorum.act(by, step, now, people)?;
         let mut next = team.clone();
         let is_claim = matches!(act, TeamAct::Claim | TeamAct::TakeOver);
@@ -109,15 +98,7 @@ impl Record {
             let text = serde_json::to_string(&content).map_err(unreadable)?;
             next.entered = Some(self.sealed(&row.id, ENTERED, by.person, &text)?);
         }
-        let mut events = events_of(act, is_new, &quorum, &team.quorum);
-        if let (TeamAct::Fill { answers, .. }, true, Some(filled)) =
-            (act, is_new, events.first_mut())
-        {
-            filled.fields = names_of(*answers);
-            if team.is_approval {
-                filled.edited = self.edited_arguments(row, *answers);
-            }
-        }
+        let mut events = self.own_events(row, team, act, is_new, &quorum);
         for event in &mut events {
             event.by = Some(audit::Actor::person(by.person));
         }
@@ -145,82 +126,89 @@ impl Record {
             QuorumState::Filled { .. } => None,
             QuorumState::Ended(ending) => ended(ending),
         };
-        let name = |to: &Addressee| match to {
-            Addressee::Caller => "the caller".to_owned(),
-            Addressee::Person(name) | Addressee::Group(name) => name.clone(),
-        };
-        next.missing = quorum.missing_parts(people).in_words(&name);
+        next.missing = quorum.missing_parts(people).in_words(&addressee_name);
         next.quorum = quorum;
-        let mut after = row.clone();
-        let (change, has_ended) = if let Some((outcome, by)) = ending {
-            let content = match (outcome, next.entered.as_ref()) {
-                (Outcome::Visit, Some(entered)) => {
-                    let text = self.opened(&row.id, ENTERED, entered)?;
-                    serde_json::from_str::<Option<String>>(&text).map_err(unreadable)?
-                }
-                _ => None,
-            };
-            let sealed = content.map(|text| {
-                self.keys
-                    .encryption
-                    .seal(&associated_data(&row.id, "content"), &text)
-            });
-            let step = RowChange::Step {
-                transition: Transition::acted(outcome, by),
-                content: sealed.transpose().map_err(RecordError::from)?,
-            };
-            next.erase();
-            let Ok(Stepped {
-                row: after,
-                seen,
-                audit: ends,
-                survives,
-            }) = after.step_judged(&step, now)
-            else {
-                return Err(Denied::Ended.into());
-            };
-            let reason = in_audit.filter(|_| matches!(act, TeamAct::Decline { .. }));
-            let named = |entry: String| {
-                EntryText::continued(entry)
-                    .with_some(Member::Channel, channel)
-                    .with_some(Member::Comment, reason.as_deref())
-                    .into_text()
-            };
-            audit.extend(ends.into_iter().map(named));
-            let row = Row {
-                team: Some(Box::new(next.clone())),
-                ..after
-            };
-            (
-                Change {
-                    row,
-                    seen,
-                    audit,
-                    survives,
-                },
-                true,
-            )
-        } else {
-            let seen = after.lifecycle.version();
-            after.lifecycle = after.lifecycle.renewed();
-            after.team = Some(Box::new(next.clone()));
-            // What a person entered or agreed to survives a loss of power.
-            let survives = Crash::Machine;
-            (
-                Change {
-                    row: after,
-                    seen,
-                    audit,
-                    survives,
-                },
-                false,
-            )
+        let has_ended = ending.is_some();
+        let mut change = match ending {
+            Some((outcome, by)) => self.ended_change(row, &mut next, outcome, by, now)?,
+            None => open_change(row, &next),
         };
+        // The entries about the action come before those about the end that it brought.
+        let reason = in_audit.filter(|_| matches!(act, TeamAct::Decline { .. }));
+        audit.extend(change.audit.into_iter().map(|entry| {
+            EntryText::continued(entry)
+                .with_some(Member::Channel, channel)
+                .with_some(Member::Comment, reason.as_deref())
+                .into_text()
+        }));
+        change.audit = audit;
         Ok(Judged {
             change: Some(change),
             team: next,
             notices,
             has_ended,
+        })
+    }
+
+    /// Returns the events of the action itself.
+    fn own_events(
+        &self,
+        row: &Row,
+        team: &Team,
+        act: &TeamAct<'_>,
+        is_new: bool,
+        quorum: &Quorum,
+    ) -> Vec<ActEvent> {
+        let mut events = events_of(act, is_new, quorum, &team.quorum);
+        if let (TeamAct::Fill { answers, .. }, true, Some(filled)) =
+            (act, is_new, events.first_mut())
+        {
+            filled.fields = names_of(*answers);
+            if team.is_approval {
+                filled.edited = self.edited_arguments(row, *answers);
+            }
+        }
+        events
+    }
+
+    /// Returns the row that ends with the action, and the entries about its end. The entered answers become its content.
+    fn ended_change(
+        &self,
+        row: &Row,
+        next: &mut Team,
+        outcome: &Outcome,
+        by: String,
+        now: Timestamp,
+    ) -> Result<Change, NotJudged> {
+        let content = match (outcome, next.entered.as_ref()) {
+            (Outcome::Visit, Some(entered)) => {
+                let text = self.opened(&row.id, ENTERED, entered)?;
+                serde_json::from_str::<Option<String>>(&text).map_err(unreadable)?
+            }
+            _ => None,
+        };
+        let sealed = content.map(|text| {
+            self.keys
+                .encryption
+                .seal(&associated_data(&row.id, "content"), &text)
+        });
+        let step = RowChange::Step {
+            transition: Transition::acted(outcome, by),
+            content: sealed.transpose().map_err(RecordError::from)?,
+        };
+        // Only now: the content was read from the entered answers.
+        next.erase();
+        let Ok(stepped) = row.clone().step_judged(&step, now) else {
+            return Err(Denied::Ended.into());
+        };
+        Ok(Change {
+            row: Row {
+                team: Some(Box::new(next.clone())),
+                ..stepped.row
+            },
+            seen: stepped.seen,
+            audit: stepped.audit,
+            survives: stepped.survives,
         })
     }
 
@@ -234,6 +222,45 @@ impl Record {
         changed
             .map(|(form, answers)| changed_names(form, answers))
             .unwrap_or_default()
+    }
+}
+
+/// Returns the row of a question that stays open after the action.
+fn open_change(row: &Row, next: &Team) -> Change {
+    let mut after = row.clone();
+    let seen = after.lifecycle.version();
+    after.lifecycle = after.lifecycle.renewed();
+    after.team = Some(Box::new(next.clone()));
+    Change {
+        row: after,
+        seen,
+        audit: Vec::new(),
+        // What a person entered or agreed to survives a loss of power.
+        survives: Crash::Machine,
+    }
+}
+
+/// Returns the action as the plan knows it, with the digest of the entered answers.
+fn quorum_act(act: &TeamAct<'_>, digest: AnswersDigest) -> Act {
+    match act {
+        TeamAct::Fill { version, .. } => Act::Fill {
+            digest,
+            version: *version,
+        },
+        TeamAct::Confirm { digest } => Act::Confirm { digest: *digest },
+        TeamAct::Decline { .. } => Act::Decline,
+        TeamAct::Cancel => Act::Cancel,
+        TeamAct::Claim => Act::Claim,
+        TeamAct::TakeOver => Act::TakeOver,
+        TeamAct::Delegate { to, .. } => Act::Delegate { to: to.clone() },
+        TeamAct::Comment { .. } => Act::Comment,
+    }
+}
+
+fn addressee_name(to: &Addressee) -> String {
+    match to {
+        Addressee::Caller => "the caller".to_owned(),
+        Addressee::Person(name) | Addressee::Group(name) => name.clone(),
     }
 }
 
