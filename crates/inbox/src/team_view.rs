@@ -24,7 +24,7 @@ use mcp_elicit_record::audit::Actor;
 use mcp_elicit_record::clock::system_time;
 use mcp_elicit_record::store::Row;
 use mcp_elicit_record::team::{
-    ActDetails, Acted, MAX_COMMENT, MAX_COMMENTS, MAX_NOTES, Team, TeamAct,
+    ActDetails, Acted, Comment, Entered, MAX_COMMENT, MAX_COMMENTS, MAX_NOTES, Team, TeamAct,
 };
 use mcp_elicit_record::{Record, RecordError};
 
@@ -72,39 +72,30 @@ pub async fn team_view(
     let is_claimed = claim.is_some();
     let is_mine = is_claimed && quorum.claimed_by(record.now()) == me;
     let entered = record.entered(row)?.filter(|_| sight == Sight::Whole);
-    let entered = entered.map(|entered| EnteredView {
-        may_confirm: may_act && !has_agreed,
-        by: now.display_name(&entered.by),
-        digest: HEXLOWER.encode(&entered.digest),
-        content: entered
-            .content
-            .as_deref()
-            .and_then(|content| serde_json::from_str(content).ok())
-            .unwrap_or_default(),
-    });
+    let entered = entered
+        .as_ref()
+        .map(|entered| entered_view(now, entered, may_act && !has_agreed));
     let is_alone = matches!(
         quorum.addressees(),
         [Addressee::Caller | Addressee::Person(_)]
     );
+    let mut lines = lines(
+        now,
+        row,
+        team,
+        is_mine,
+        [is_excluded, is_unknown, has_handed_on],
+        has_agreed,
+    );
+    let has_answers = |entered: &EnteredView| !entered.content.is_empty();
+    let may_replace = may_act && entered.as_ref().is_some_and(has_answers);
+    let name = |person: &str| now.display_name(person);
+    lines.extend(agreement::lines(row, team, &people, me, may_replace, &name));
+    lines.extend(plan_lines::upcoming(now, row, team, record.now()));
     let comments = record.comments(row)?.into_iter();
     Ok(Some(TeamView {
         is_approval: team.is_approval,
-        lines: {
-            let mut lines = lines(
-                now,
-                row,
-                team,
-                is_mine,
-                [is_excluded, is_unknown, has_handed_on],
-                has_agreed,
-            );
-            let has_answers = |entered: &EnteredView| !entered.content.is_empty();
-            let may_replace = may_act && entered.as_ref().is_some_and(has_answers);
-            let name = |person: &str| now.display_name(person);
-            lines.extend(agreement::lines(row, team, &people, me, may_replace, &name));
-            lines.extend(plan_lines::upcoming(now, row, team, record.now()));
-            lines
-        },
+        lines,
         reasons_reach: reasons_reach(team),
         explain: team.explain.clone(),
         link: team.link.clone(),
@@ -140,16 +131,32 @@ pub async fn team_view(
         may_comment: row.lifecycle.is_open()
             && me.is_some()
             && access::may(standing, AccessAction::Comment).is_ok(),
-        comments: comments
-            .map(|comment| CommentView {
-                by: now.display_name(&comment.by),
-                at: system_time(comment.at),
-                text: comment.text,
-            })
-            .collect(),
+        comments: comments.map(|comment| comment_view(now, comment)).collect(),
         history: history::of(record, now, row, team).await?,
         entered,
     }))
+}
+
+/// Returns the entered answers for a person who may confirm them, or may not.
+fn entered_view(now: &DirectoryNow, entered: &Entered, may_confirm: bool) -> EnteredView {
+    EnteredView {
+        may_confirm,
+        by: now.display_name(&entered.by),
+        digest: HEXLOWER.encode(&entered.digest),
+        content: entered
+            .content
+            .as_deref()
+            .and_then(|content| serde_json::from_str(content).ok())
+            .unwrap_or_default(),
+    }
+}
+
+fn comment_view(now: &DirectoryNow, comment: Comment) -> CommentView {
+    CommentView {
+        by: now.display_name(&comment.by),
+        at: system_time(comment.at),
+        text: comment.text,
+    }
 }
 
 /// Returns the server's claims about a tool. Only those who see the call's arguments see which it leaves out.

@@ -14,8 +14,8 @@ use mcp_elicit_core::question::quoted;
 use super::form_decode::{self, FieldErrors};
 use super::markdown::MarkdownMessage;
 use super::page::{
-    AskedParts, ButtonLinks, Leaving, NoticeLink, PageStep, Problem, QuestionPage, QueuePage,
-    ReviewPage, Shell, TeamPart, ViewLink, VisitPage,
+    AskedParts, ButtonLinks, Leaving, NoticeLink, NoticePage, PageStep, Problem, QuestionPage,
+    QueuePage, ReviewPage, Shell, TeamPart, ViewLink, VisitPage,
 };
 use super::phrases::{self, Phrases};
 use super::question_store::{
@@ -348,35 +348,9 @@ async fn open<'a, D: QuestionStore>(
         None => Err(unknown()),
         Some(StoredQuestion::Ended(summary)) => {
             let next = pending.iter().find(|next| next.id != id);
-            let note = app.store.note(&id).await.map_err(failed)?;
-            let team = app.store.team(viewer, &id).await.map_err(failed)?;
             let shell = shell(site, viewer, pending_total);
-            let is_approval = team.as_ref().is_some_and(|team| team.is_approval);
-            let mut ended = notices::ended(
-                shell,
-                &summary,
-                late,
-                next,
-                note,
-                is_approval,
-                (site.clock)(),
-            );
-            if let Some(team) = team {
-                let now = (site.clock)();
-                let reasons = team.reasons.iter();
-                let reasons = reasons.map(|why| sanitize::line(why, sanitize::DESCRIPTION));
-                let reasons = reasons.map(|why| format!("Why: {}", quoted(&why)));
-                if team.good_for.is_some() && team.may_end_grant {
-                    ended.acts.push(NoticeLink {
-                        href: format!("{}/grants", site.base),
-                        label: "Standing approvals".to_owned(),
-                    });
-                }
-                ended.lines.extend(reasons.chain(team.good_for));
-                ended.history = page_model::history(team.history);
-                ended.comments = page_model::comments(team.comments, now);
-            }
-            Err(page(StatusCode::OK, &ended))
+            let ended = ended_page(app, viewer, &id, shell, &summary, next, late).await;
+            Err(page(StatusCode::OK, &ended.map_err(failed)?))
         }
         Some(StoredQuestion::Outline(summary)) => Err(page(
             StatusCode::OK,
@@ -422,6 +396,39 @@ async fn open<'a, D: QuestionStore>(
             ))
         }
     }
+}
+
+/// Returns the page of an ended question: a team also sees how it ended, and what was said.
+async fn ended_page<D: QuestionStore>(
+    app: &PagesState<D>,
+    viewer: &D::Viewer,
+    id: &QuestionId,
+    shell: Shell,
+    summary: &QuestionSummary,
+    next: Option<&QuestionSummary>,
+    late: bool,
+) -> Result<NoticePage, QuestionStoreError> {
+    let site = &*app.site;
+    let note = app.store.note(id).await?;
+    let team = app.store.team(viewer, id).await?;
+    let is_approval = team.as_ref().is_some_and(|team| team.is_approval);
+    let now = (site.clock)();
+    let mut ended = notices::ended(shell, summary, late, next, note, is_approval, now);
+    if let Some(team) = team {
+        let reasons = team.reasons.iter();
+        let reasons = reasons.map(|why| sanitize::line(why, sanitize::DESCRIPTION));
+        let reasons = reasons.map(|why| format!("Why: {}", quoted(&why)));
+        if team.good_for.is_some() && team.may_end_grant {
+            ended.acts.push(NoticeLink {
+                href: format!("{}/grants", site.base),
+                label: "Standing approvals".to_owned(),
+            });
+        }
+        ended.lines.extend(reasons.chain(team.good_for));
+        ended.history = page_model::history(team.history);
+        ended.comments = page_model::comments(team.comments, now);
+    }
+    Ok(ended)
 }
 
 /// Shows the page of a question.
