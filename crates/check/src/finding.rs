@@ -130,6 +130,114 @@ const fn clause(page: &'static str, section: &'static str, rule: &'static str) -
     }
 }
 
+// The clauses. A name that ends in `IN_ROUNDS` is for the revisions with rounds, and one that begins with `FIRST` for
+// 2025-06-18.
+const DECLARED_REQUESTS: Clause = clause(
+    ROUNDS,
+    "Server Requirements",
+    "servers MUST NOT send inputRequests that the client has not declared support for",
+);
+const NEGOTIATED_CAPABILITIES: Clause = clause(
+    "basic/lifecycle",
+    "Operation",
+    "both parties MUST only use capabilities that were negotiated",
+);
+const DECLARED_MODES: Clause = clause(
+    ELICITATION,
+    "Capabilities",
+    "servers MUST NOT send elicitation requests with modes that the client does not support",
+);
+const REQUESTS_IN_RESULTS: Clause = clause(
+    ROUNDS,
+    "Note",
+    "servers MUST send elicitation/create in an InputRequiredResult",
+);
+const FIRST_SCHEMAS: Clause = clause(
+    ELICITATION,
+    "Request Schema",
+    "schemas are flat objects with primitive properties; no sensitive information",
+);
+const REQUEST_MEMBERS: Clause = clause(
+    ELICITATION,
+    "Elicitation Requests",
+    "requests MUST have the listed members, and schemas the listed keywords; no sensitive information in a form",
+);
+const FIRST_CONTENT: Clause = clause(
+    ELICITATION,
+    "Security Considerations",
+    "both parties SHOULD validate elicitation content against the schema",
+);
+const CONTENT: Clause = clause(
+    ELICITATION,
+    "Form Mode Security",
+    "servers SHOULD validate that received data matches the requested schema",
+);
+const RESPONSE_ACTIONS: Clause = clause(
+    ELICITATION,
+    "Response Actions",
+    "three actions; the server handles each of them appropriately",
+);
+const TIMEOUTS_IN_ROUNDS: Clause = clause(
+    "basic/patterns/cancellation",
+    "Timeouts",
+    "implementations SHOULD establish timeouts for all sent requests",
+);
+const TIMEOUTS: Clause = clause(
+    "basic/lifecycle",
+    "Timeouts",
+    "implementations SHOULD establish timeouts for all sent requests",
+);
+const SHUTDOWN_IN_ROUNDS: Clause = clause(
+    "basic/transports/stdio",
+    "Shutdown",
+    "the client closes stdin and waits for the server to exit",
+);
+const SHUTDOWN: Clause = clause(
+    "basic/lifecycle",
+    "Shutdown",
+    "the client closes stdin and waits for the server to exit",
+);
+const FAILED_REQUESTS: Clause = clause(
+    ELICITATION,
+    "Error Handling",
+    "servers MUST handle a decline, a cancel, and a client that fails to process the request",
+);
+const RESPONSES: Clause = clause(
+    "basic",
+    "Responses",
+    "a request gets a response with its id, a result or an error",
+);
+const RESPONSE_ID: Clause = clause(
+    "basic",
+    "Responses",
+    "a response MUST carry the id of its request",
+);
+const STATE_INTEGRITY: Clause = clause(
+    ROUNDS,
+    "Server Requirements",
+    "servers MUST protect the integrity of requestState and MUST reject state that fails verification",
+);
+const STATE_BINDING: Clause = clause(
+    ROUNDS,
+    "Server Requirements",
+    "servers SHOULD bind requestState to the originating request",
+);
+const STATE_AS_INPUT: Clause = clause(
+    ROUNDS,
+    "Server Requirements",
+    "servers MUST treat requestState as an attacker-controlled input",
+);
+const MISSING_ANSWERS: Clause = clause(
+    ROUNDS,
+    "Error Handling",
+    "servers SHOULD ask again for missing information",
+);
+const UNEXPECTED_ANSWERS: Clause = clause(
+    ROUNDS,
+    "Error Handling",
+    "servers SHOULD ignore unexpected parameters in inputResponses",
+);
+
 impl Code {
     /// Every code.
     pub const ALL: [Self; 25] = [
@@ -232,47 +340,15 @@ impl Code {
         let is_first = matches!(revision, Revision::V2025_06_18);
         match self {
             Self::AskedUndeclared => match revision.era() {
-                Era::Rounds => clause(
-                    ROUNDS,
-                    "Server Requirements",
-                    "servers MUST NOT send inputRequests that the client has not declared support for",
-                ),
-                Era::Pushed if is_first => clause(
-                    "basic/lifecycle",
-                    "Operation",
-                    "both parties MUST only use capabilities that were negotiated",
-                ),
-                Era::Pushed => clause(
-                    ELICITATION,
-                    "Capabilities",
-                    "servers MUST NOT send elicitation requests with modes that the client does not support",
-                ),
+                Era::Rounds => DECLARED_REQUESTS,
+                Era::Pushed if is_first => NEGOTIATED_CAPABILITIES,
+                Era::Pushed => DECLARED_MODES,
             },
-            Self::PushedInRounds => clause(
-                ROUNDS,
-                "Note",
-                "servers MUST send elicitation/create in an InputRequiredResult",
-            ),
-            Self::IllegalQuestion if is_first => clause(
-                ELICITATION,
-                "Request Schema",
-                "schemas are flat objects with primitive properties; no sensitive information",
-            ),
-            Self::IllegalQuestion => clause(
-                ELICITATION,
-                "Elicitation Requests",
-                "requests MUST have the listed members, and schemas the listed keywords; no sensitive information in a form",
-            ),
-            Self::WrongContentAccepted if is_first => clause(
-                ELICITATION,
-                "Security Considerations",
-                "both parties SHOULD validate elicitation content against the schema",
-            ),
-            Self::WrongContentAccepted => clause(
-                ELICITATION,
-                "Form Mode Security",
-                "servers SHOULD validate that received data matches the requested schema",
-            ),
+            Self::PushedInRounds => REQUESTS_IN_RESULTS,
+            Self::IllegalQuestion if is_first => FIRST_SCHEMAS,
+            Self::IllegalQuestion => REQUEST_MEMBERS,
+            Self::WrongContentAccepted if is_first => FIRST_CONTENT,
+            Self::WrongContentAccepted => CONTENT,
             Self::RefusalLikeAccept
             | Self::UnknownActionAccepted
             | Self::EffectWithoutAccept
@@ -280,77 +356,25 @@ impl Code {
             | Self::LeastFailed
             | Self::EffectTwice
             | Self::AskedAgain
-            | Self::LongMessage => clause(
-                ELICITATION,
-                "Response Actions",
-                "three actions; the server handles each of them appropriately",
-            ),
+            | Self::LongMessage => RESPONSE_ACTIONS,
             Self::NoTimeout => match revision.era() {
-                Era::Rounds => clause(
-                    "basic/patterns/cancellation",
-                    "Timeouts",
-                    "implementations SHOULD establish timeouts for all sent requests",
-                ),
-                Era::Pushed => clause(
-                    "basic/lifecycle",
-                    "Timeouts",
-                    "implementations SHOULD establish timeouts for all sent requests",
-                ),
+                Era::Rounds => TIMEOUTS_IN_ROUNDS,
+                Era::Pushed => TIMEOUTS,
             },
             Self::OutlivesClient => match revision.era() {
-                Era::Rounds => clause(
-                    "basic/transports/stdio",
-                    "Shutdown",
-                    "the client closes stdin and waits for the server to exit",
-                ),
-                Era::Pushed => clause(
-                    "basic/lifecycle",
-                    "Shutdown",
-                    "the client closes stdin and waits for the server to exit",
-                ),
+                Era::Rounds => SHUTDOWN_IN_ROUNDS,
+                Era::Pushed => SHUTDOWN,
             },
             Self::NeverEnds | Self::Died | Self::Stuck | Self::Flood => match revision.era() {
-                Era::Rounds => clause(
-                    ELICITATION,
-                    "Error Handling",
-                    "servers MUST handle a decline, a cancel, and a client that fails to process the request",
-                ),
-                Era::Pushed => clause(
-                    "basic",
-                    "Responses",
-                    "a request gets a response with its id, a result or an error",
-                ),
+                Era::Rounds => FAILED_REQUESTS,
+                Era::Pushed => RESPONSES,
             },
-            Self::CallsMixed => clause(
-                "basic",
-                "Responses",
-                "a response MUST carry the id of its request",
-            ),
-            Self::ChangedStateAccepted => clause(
-                ROUNDS,
-                "Server Requirements",
-                "servers MUST protect the integrity of requestState and MUST reject state that fails verification",
-            ),
-            Self::ForeignStateAccepted => clause(
-                ROUNDS,
-                "Server Requirements",
-                "servers SHOULD bind requestState to the originating request",
-            ),
-            Self::MissingStateAccepted => clause(
-                ROUNDS,
-                "Server Requirements",
-                "servers MUST treat requestState as an attacker-controlled input",
-            ),
-            Self::MissingAnswerAccepted | Self::MissingAnswerRefused => clause(
-                ROUNDS,
-                "Error Handling",
-                "servers SHOULD ask again for missing information",
-            ),
-            Self::ExtraKeyRefused => clause(
-                ROUNDS,
-                "Error Handling",
-                "servers SHOULD ignore unexpected parameters in inputResponses",
-            ),
+            Self::CallsMixed => RESPONSE_ID,
+            Self::ChangedStateAccepted => STATE_INTEGRITY,
+            Self::ForeignStateAccepted => STATE_BINDING,
+            Self::MissingStateAccepted => STATE_AS_INPUT,
+            Self::MissingAnswerAccepted | Self::MissingAnswerRefused => MISSING_ANSWERS,
+            Self::ExtraKeyRefused => UNEXPECTED_ANSWERS,
         }
     }
 }
