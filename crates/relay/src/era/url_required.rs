@@ -96,7 +96,9 @@ impl Relay {
             return ServerForward::Handled;
         };
         let demand = UrlDemand::new(&required);
-        if !call.rounds_mut().demands_urls(demand) {
+        let is_new = call.rounds_mut().demands_urls(demand);
+        call.recount();
+        if !is_new {
             // The person agreed, but the server has not seen the visit yet: it announces it, or is asked again after a
             // wait.
             let wait = COMPLETION_WAIT.saturating_mul(call.rounds().count().min(12));

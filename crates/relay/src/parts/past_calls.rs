@@ -32,6 +32,14 @@ struct PastCall {
     call: CallSummary,
 }
 
+impl PastCall {
+    /// Returns the size of its names and arguments, in bytes. The server chooses the name of a task.
+    fn size(&self) -> usize {
+        let id = self.id.as_ref().map_or(0, |id| id.as_json().len());
+        id + self.task.as_ref().map_or(0, String::len) + size_of(&self.call)
+    }
+}
+
 impl PastCalls {
     /// Records that the client has given up a call that the server is still processing.
     pub(crate) fn given_up(&mut self, call: &mut Call) {
@@ -56,13 +64,14 @@ impl PastCalls {
             self.is_incomplete = true;
             return;
         };
-        self.bytes += size_of(&call);
-        self.calls.push_back(PastCall { id, task, call });
+        let call = PastCall { id, task, call };
+        self.bytes += call.size();
+        self.calls.push_back(call);
         while self.calls.len() > REMEMBERED || self.bytes > BYTES {
             let Some(oldest) = self.calls.pop_front() else {
                 return;
             };
-            self.bytes -= size_of(&oldest.call);
+            self.bytes -= oldest.size();
             self.is_incomplete = true;
         }
     }
@@ -70,7 +79,7 @@ impl PastCalls {
     /// Records that the server has answered this id: it has finished with the call.
     pub(crate) fn answered(&mut self, id: &Id) {
         self.calls.retain(|past| past.id.as_ref() != Some(id));
-        self.bytes = self.all().map(size_of).sum();
+        self.bytes = self.calls.iter().map(PastCall::size).sum();
     }
 
     /// Returns `true` if the server may still answer this id.

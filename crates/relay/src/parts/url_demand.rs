@@ -33,6 +33,12 @@ impl UrlDemand {
         }
     }
 
+    /// Returns the size of the visits, in bytes.
+    pub(crate) fn size(&self) -> usize {
+        let size = |visit: &Visit| visit.params.len() + visit.id.as_ref().map_or(0, String::len);
+        self.visits.iter().map(size).sum()
+    }
+
     /// Returns `true` if the visit of this id is one of them.
     pub(crate) fn wants_visit(&self, id: &str) -> bool {
         let mut visits = self.visits.iter();

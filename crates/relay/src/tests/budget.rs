@@ -475,3 +475,42 @@ fn a_round_at_the_client_is_no_open_request_and_takes_the_room_of_other_rounds()
     drop(permit);
     assert_eq!((budget.taken(), budget.round_bytes()), ((0, 0), 0));
 }
+
+#[test]
+fn the_visits_that_a_server_requires_count_until_the_call_has_ended() {
+    let revision = Revision::V2025_11_25;
+    let mut world = World::new(revision, Capability::NONE, revision, Asks::Nothing).opened();
+    world.people = None;
+    world.drop_tool_listings();
+    call(&mut world, 1);
+    let before = taken(&world).1;
+    let url = format!("https://example.com/{}", "x".repeat(1_000));
+    let visit = json!({"mode": "url", "message": "Sign in", "url": url, "elicitationId": "v"});
+    let error = json!({"code": -32042, "message": "visit", "data": {"elicitations": [visit]}});
+    let sent: Value = serde_json::from_str(&world.to_server.pop_back().unwrap()).unwrap();
+    world.server_sends(&json!({"jsonrpc": "2.0", "id": sent["id"], "error": error}).to_string());
+    world.run_record();
+    assert_eq!(world.open_to_people().len(), 1);
+    assert!(taken(&world).1 > before + 1_000, "{:?}", taken(&world));
+    // Its client is gone, and its server too: only the reason is kept.
+    world.pass_time(Duration::from_secs(51));
+    world.tell(Event::ServerGone("killed".to_owned()));
+    assert!(taken(&world).1 < before + 1_000, "{:?}", taken(&world));
+}
+
+#[test]
+fn the_names_of_tasks_that_calls_became_are_bounded() {
+    let (settings, _) = approvals::settings(Fixed::default());
+    let mut world = World::with_silent_server(settings);
+    for (id, length) in [(1, 10), (2, 5_000_000)] {
+        world.to_server.clear();
+        call(&mut world, id);
+        let sent: Value = serde_json::from_str(&world.to_server.pop_back().unwrap()).unwrap();
+        let task = json!({"taskId": "t".repeat(length), "status": "working"});
+        let answer = json!({"jsonrpc": "2.0", "id": sent["id"], "result": {"task": task}});
+        world.server_sends(&answer.to_string());
+        let known = world.relay.past_calls.all().count();
+        assert_eq!(known, usize::from(length == 10));
+        assert_eq!(world.relay.past_calls.is_incomplete(), length != 10);
+    }
+}

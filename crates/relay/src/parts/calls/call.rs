@@ -539,6 +539,7 @@ impl Call {
 
     /// Keeps its end, because no client waits for it.
     pub(crate) fn finish(&mut self, end: Finished) {
+        self.rounds.drop_url_demand();
         self.state = CallState::Finished(end);
         self.recount();
     }

@@ -131,7 +131,7 @@ impl CallRounds {
         round.is_some_and(|round| round.has_answers(responses))
     }
 
-    /// Returns the size of the answers that it holds and of the rounds that its client has, in bytes.
+    /// Returns the size of the answers that it holds, of the rounds that its client has, and of required visits, in bytes.
     pub(super) fn size(&self) -> usize {
         let requests = |all: &[(String, InputRequest)]| {
             let size = |(key, request): &(String, InputRequest)| key.len() + size_of_other(request);
@@ -141,6 +141,7 @@ impl CallRounds {
         let answered = answered.map(|round| round.responses.len() + requests(&round.requests));
         answered.sum::<usize>()
             + requests(&self.presented)
+            + self.url_demand.as_ref().map_or(0, UrlDemand::size)
             + self.retry_answers.as_ref().map_or(0, RetryAnswers::size)
     }
 
