@@ -17,6 +17,9 @@ const MANY: usize = 1_024;
 static UNREAD: SharedByteAccount = SharedByteAccount::new(ALL, 4, ALWAYS);
 /// The bytes that are stored for clients that resume a stream, of all callers.
 static STORED: SharedByteAccount = SharedByteAccount::new(ALL, 8, ALWAYS);
+/// The bytes of answers that were handed to connections and can still be resumed, of all callers. They are counted apart, so
+/// that they take no room of what clients have not got.
+static HANDED_OVER: SharedByteAccount = SharedByteAccount::new(ALL / 2, 4, ALWAYS);
 /// The accounts of the callers with sessions.
 static CALLERS: LazyLock<Mutex<HashMap<String, Weak<CallerBytes>>>> = LazyLock::new(Mutex::default);
 
@@ -27,6 +30,8 @@ pub(crate) struct CallerBytes {
     pub(crate) unread: ByteShare,
     /// Those that are stored for its clients that resume a stream.
     pub(crate) stored: ByteShare,
+    /// Those of answers that were handed to connections and can still be resumed.
+    pub(crate) handed_over: ByteShare,
     /// The messages that wait, of each of its streams.
     queues: Mutex<Vec<Weak<EventQueue>>>,
 }
@@ -50,6 +55,7 @@ impl CallerBytes {
         Self {
             unread,
             stored,
+            handed_over: ByteShare::new(&HANDED_OVER),
             queues: Mutex::default(),
         }
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
+use crate::byte_account::ByteShare;
 use crate::frame::FrameBytes;
 use crate::listener::caller_bytes::CallerBytes;
 use crate::listener::event_queue::{EventReceiver, EventSender, event_queue};
@@ -90,6 +91,7 @@ impl<B: AsRef<[u8]>> AsRef<[u8]> for SentBytes<B> {
 struct StoredEvent {
     count: u64,
     event: StreamEvent,
+    is_handed_over: bool,
     of: Arc<CallerBytes>,
 }
 
@@ -99,14 +101,32 @@ impl StoredEvent {
         Self {
             count,
             event,
+            is_handed_over: false,
             of: of.clone(),
         }
+    }
+
+    /// Returns the account in which it counts.
+    fn account(&self) -> &ByteShare {
+        if self.is_handed_over {
+            &self.of.handed_over
+        } else {
+            &self.of.stored
+        }
+    }
+
+    /// Counts it with the messages that were handed to connections, with all of their streams.
+    fn hand_over(&mut self) {
+        let bytes = self.event.frame.len() + EVENT;
+        self.account().remove(bytes);
+        self.is_handed_over = true;
+        self.account().add(bytes);
     }
 }
 
 impl Drop for StoredEvent {
     fn drop(&mut self) {
-        self.of.stored.remove(self.event.frame.len() + EVENT);
+        self.account().remove(self.event.frame.len() + EVENT);
     }
 }
 
@@ -376,11 +396,27 @@ impl ResponseStreams {
         let stream = streams.get_mut(&stream_id)?;
         stream.to = None;
         stream.handed_over += 1;
+        let count = stream.handed_over;
+        for kept in &mut stream.kept {
+            kept.hand_over();
+        }
+        self.keep_less_handed_over(&mut streams);
         Some(HandedOver {
             streams: self.clone(),
             stream_id,
-            count: stream.handed_over,
+            count,
         })
+    }
+
+    /// Closes the client's oldest streams whose answer was handed over until its caller has no more of these than it may.
+    fn keep_less_handed_over(&self, streams: &mut HashMap<StreamId, Stream>) {
+        while self.caller.handed_over.is_exceeded() {
+            let handed_over = streams.iter().filter(|(_, stream)| stream.is_handed_over());
+            let Some(oldest) = handed_over.map(|(stream_id, _)| *stream_id).min() else {
+                return;
+            };
+            streams.remove(&oldest);
+        }
     }
 
     /// Closes a stream whose answer was handed to this many connections, the last of which has ended, unless another
@@ -455,18 +491,16 @@ impl ResponseStreams {
         self.keep_less(&mut streams);
     }
 
-    /// Drops the client's oldest kept messages until its caller has no more than it may: first those of streams whose answer
-    /// was handed over, then those of lost requests, then what waits for its session's stream, then those of streams that it
-    /// reads.
+    /// Drops the client's oldest kept messages until its caller has no more than it may: first those of lost requests, then what
+    /// waits for its session's stream, then those of streams that it reads. Answers that were handed over count apart.
     fn keep_less(&self, streams: &mut HashMap<StreamId, Stream>) {
         while self.caller.stored.is_exceeded() {
             let keeps = streams
                 .iter_mut()
-                .filter(|(_, stream)| !stream.kept.is_empty());
+                .filter(|(_, stream)| !stream.kept.is_empty() && !stream.is_handed_over());
             let oldest = keeps.min_by_key(|(stream_id, stream)| {
                 (
                     stream.is_open(),
-                    !stream.is_handed_over(),
                     **stream_id == StreamId::SESSION,
                     **stream_id,
                 )
@@ -512,7 +546,7 @@ impl ClientTransport for ResponseStreams {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::byte_account::{ByteShare, SharedByteAccount};
+    use crate::byte_account::SharedByteAccount;
     use crate::listener::event_queue::ReceiveError;
 
     fn account(limit: usize, share: usize) -> &'static SharedByteAccount {
@@ -559,6 +593,37 @@ mod tests {
         tokio::time::sleep(RESUMABLE).await;
         assert_eq!(streams.listen(Some("3-0")).err(), Some(StreamError::Done));
         assert!(streams.streams().is_empty());
+    }
+
+    #[tokio::test]
+    async fn answers_that_were_handed_over_take_no_room_of_lost_ones_and_are_bounded() {
+        const LIMIT: usize = 8 * 1024 * 1024;
+        let bytes = CallerBytes::new(
+            ByteShare::new(account(LIMIT, 4)),
+            ByteShare::new(account(LIMIT, 8)),
+        );
+        let bytes = Arc::new(bytes);
+        let client = || Arc::new(ResponseStreams::new(bytes.clone(), true));
+        let (answered, lost) = (client(), client());
+        let frame = vec![b'x'; LIMIT / 16];
+        for id in 1..=200 {
+            drop(answered.open(StreamId(id)));
+            answered.send(StreamId(id), FrameBytes::Lent(&frame), true);
+            drop(answered.hand_over(StreamId(id)));
+            assert_eq!(bytes.stored.bytes(), 0);
+            assert!(!bytes.handed_over.is_exceeded());
+        }
+        assert!(bytes.handed_over.bytes() > 100 * frame.len());
+        assert_eq!(answered.listen(Some("1-0")).err(), Some(StreamError::Done));
+        let (_, mut told) = answered.listen(Some("200-0")).unwrap();
+        assert_eq!(told.try_recv().unwrap().frame.len(), frame.len());
+        // Another session of the caller has all of its room.
+        drop(lost.open(StreamId(1)));
+        lost.send(StreamId(1), FrameBytes::Lent(&frame), true);
+        let (_, mut told) = lost.listen(Some("1-0")).unwrap();
+        assert_eq!(told.try_recv().unwrap().frame.len(), frame.len());
+        drop((answered, lost, told));
+        assert_eq!((bytes.stored.bytes(), bytes.handed_over.bytes()), (0, 0));
     }
 
     #[tokio::test]
