@@ -82,6 +82,14 @@ impl Rig {
         ended(gateway(state, &options, &DEMO_SERVER))
     }
 
+    /// Runs the check that comes before a start.
+    fn check(&self, state: &Path) -> Done {
+        let mut command = Command::new(PROGRAM);
+        command.args(["gateway", "--check", "--record", &self.database.address]);
+        command.arg("--state").arg(state).args(DEMO_SERVER);
+        ended(command)
+    }
+
     fn run(&self, state: &Path, words: &[&str]) -> Done {
         let mut command = Command::new(PROGRAM);
         command.args(words).arg("--state").arg(state);
@@ -160,12 +168,13 @@ fn a_seal_key_that_does_not_unwrap_is_refused_at_the_start_and_the_folder_stays_
     let b = rig.state("b");
     fs::create_dir(&b).unwrap();
     let is_refused = |parts: &[&str]| {
-        let refused = rig.refused(&b);
-        assert_eq!(refused.code, Some(3), "{refused:?}");
-        for part in parts {
-            assert!(refused.said.contains(part), "{part}: {refused:?}");
+        for refused in [rig.check(&b), rig.refused(&b)] {
+            assert_eq!(refused.code, Some(3), "{refused:?}");
+            for part in parts {
+                assert!(refused.said.contains(part), "{part}: {refused:?}");
+            }
+            assert!(!b.join("identity.key").exists());
         }
-        assert!(!b.join("identity.key").exists());
     };
     is_refused(&["seal.key is missing", "copy seal.key"]);
     assert!(!b.join("seal.key").exists());
@@ -175,21 +184,27 @@ fn a_seal_key_that_does_not_unwrap_is_refused_at_the_start_and_the_folder_stays_
     fs::write(b.join("seal.key"), [7; 31]).unwrap();
     is_refused(&["has no key", "copy seal.key"]);
     fs::copy(a.join("seal.key"), b.join("seal.key")).unwrap();
+    // The check writes nothing.
+    let checked = rig.check(&b);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert!(!b.join("identity.key").exists());
     // Another identity is not overwritten.
     fs::write(b.join("identity.key"), [7; 32]).unwrap();
-    let refused = rig.refused(&b);
-    assert_eq!(refused.code, Some(3), "{refused:?}");
-    assert!(refused.said.contains("identity.key"), "{refused:?}");
-    assert_eq!(identity(&b), [7; 32]);
+    for refused in [rig.check(&b), rig.refused(&b)] {
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        assert!(refused.said.contains("identity.key"), "{refused:?}");
+        assert_eq!(identity(&b), [7; 32]);
+    }
     fs::remove_file(b.join("identity.key")).unwrap();
     drop(rig.start(&b));
     // A row that someone has changed.
     rig.sql(
         "UPDATE mcp_elicit.record_key SET wrapped = wrapped || '\\x00'::bytea WHERE kind = 'data'",
     );
-    let refused = rig.refused(&b);
-    assert_eq!(refused.code, Some(3), "{refused:?}");
-    assert!(refused.said.contains("was changed"), "{refused:?}");
+    for refused in [rig.check(&b), rig.refused(&b)] {
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        assert!(refused.said.contains("was changed"), "{refused:?}");
+    }
 }
 
 /// Turns the record into one of the layout before, whose keys are in files only.

@@ -122,6 +122,10 @@ async fn check_database(
     record.recognize().await.map_err(Arc::new)?;
     // Reading the record of an earlier version would migrate it.
     let is_current = planned_migration(database).await?.is_empty();
+    if is_current {
+        let keys = record.check_keys(folder.key_files()).await;
+        keys.map_err(Arc::new)?;
+    }
     Ok(is_current.then(|| folder.with_database(record)))
 }
 

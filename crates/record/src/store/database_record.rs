@@ -29,6 +29,11 @@ pub trait DatabaseRecord: fmt::Debug + Send + Sync {
     /// # Errors
     /// If the folder has no master key of the record, or has another key of identities.
     fn share_keys(&self, files: KeyFiles) -> RecordFuture<'_, Vec<String>>;
+    /// Checks that [`share_keys`](Self::share_keys) would complete these files. Nothing is written.
+    ///
+    /// # Errors
+    /// Those of [`share_keys`](Self::share_keys).
+    fn check_keys(&self, files: KeyFiles) -> RecordFuture<'_, ()>;
     /// Adds a data key, which seals new values once every running gateway has it.
     ///
     /// # Errors

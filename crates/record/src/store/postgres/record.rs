@@ -74,6 +74,10 @@ impl DatabaseRecord for PostgresRecord {
         .boxed()
     }
 
+    fn check_keys(&self, files: KeyFiles) -> RecordFuture<'_, ()> {
+        async move { self.database.check_files(&files).await }.boxed()
+    }
+
     fn rotate_keys(&self, files: KeyFiles) -> RecordFuture<'_, ()> {
         async move { self.database.rotate_keys(&files).await }.boxed()
     }

@@ -63,25 +63,43 @@ impl PostgresDatabase {
         &self,
         files: &KeyFiles,
     ) -> Result<BTreeSet<String>, RecordStoreError> {
-        let client = self.connect().await?;
         let address = self.settings().address();
-        migrations::recognize(&client, address).await?;
+        self.with_rows(|rows| match rows {
+            [] => Ok(BTreeSet::new()),
+            rows => Ok(completed(rows, files, address)?.1),
+        })
+        .await
+    }
+
+    /// Checks that a start would complete the key files of a state folder. Nothing is written.
+    pub(super) async fn check_files(&self, files: &KeyFiles) -> Result<(), RecordStoreError> {
+        let address = self.settings().address();
+        self.with_rows(|rows| match rows {
+            [] => Ok(()),
+            rows => fitting(rows, files, address).map(drop),
+        })
+        .await
+    }
+
+    /// Reads the table of keys while no other process changes it or the files; a record of an earlier version has no rows.
+    async fn with_rows<T>(
+        &self,
+        read_rows: impl FnOnce(&[WrappedKey]) -> Result<T, RecordStoreError>,
+    ) -> Result<T, RecordStoreError> {
+        let client = self.connect().await?;
+        migrations::recognize(&client, self.settings().address()).await?;
         let has_keys = query(&client, &statements::HAS_KEYS, &[]).await?;
         let has_keys: bool = has_keys
             .first()
             .ok_or(RecordStoreError::Closed)?
             .try_get(0)?;
         if !has_keys {
-            return Ok(BTreeSet::new());
+            return read_rows(&[]);
         }
         client.batch_execute(BEGIN).await?;
         let done = async {
             lock(&client).await?;
-            let rows = read(&client).await?;
-            if rows.is_empty() {
-                return Ok(BTreeSet::new());
-            }
-            Ok(completed(&rows, files, address)?.1)
+            read_rows(&read(&client).await?)
         };
         ended(&client, done.await).await
     }
@@ -332,14 +350,15 @@ async fn shared(
     completed(&rows, files, address)
 }
 
-/// Completes the files of a state folder with the keys of a table that has some.
-fn completed(
+/// Returns the keys of a table that has some, and those in the `seal.key` of a state folder, if the folder's are the
+/// record's.
+fn fitting(
     rows: &[WrappedKey],
     files: &KeyFiles,
     address: &str,
-) -> Result<(RecordKeys, BTreeSet<String>), RecordStoreError> {
-    let before = read_seal(files)?;
-    if before.is_empty() {
+) -> Result<(RecordKeys, Vec<KeyBytes>), RecordStoreError> {
+    let in_file = read_seal(files)?;
+    if in_file.is_empty() {
         return Err(RecordStoreError::Refused {
             why: format!(
                 "{} is missing or has no key, and wraps the keys of the record at {address}",
@@ -350,13 +369,22 @@ fn completed(
                     .to_owned(),
         });
     }
-    let keys = unwrapped(rows, &before, address)?;
-    match read_identity(files)? {
-        Some(identity) if identity != keys.identity => {
-            return Err(keys::other("identity.key", address));
-        }
-        Some(_) => {}
-        None => state_file::replace(&files.identity, &keys.identity)?,
+    let keys = unwrapped(rows, &in_file, address)?;
+    if read_identity(files)?.is_some_and(|identity| identity != keys.identity) {
+        return Err(keys::other("identity.key", address));
+    }
+    Ok((keys, in_file))
+}
+
+/// Completes the files of a state folder with the keys of a table that has some.
+fn completed(
+    rows: &[WrappedKey],
+    files: &KeyFiles,
+    address: &str,
+) -> Result<(RecordKeys, BTreeSet<String>), RecordStoreError> {
+    let (keys, before) = fitting(rows, files, address)?;
+    if read_identity(files)?.is_none() {
+        state_file::replace(&files.identity, &keys.identity)?;
     }
     let after = keys.in_file(&before);
     if after != before {
