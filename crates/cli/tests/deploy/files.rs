@@ -519,6 +519,33 @@ pub(crate) fn make_state_folders(compose: &Value, folder: &Path) {
     run_script(&script.replace("-o 65532 -g 65532", &format!("-o {user} -g {group}")));
 }
 
+#[test]
+fn secrets_are_made_with_all_that_they_need_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("make-secrets");
+    fs::copy(path("deploy/compose/make-secrets"), &script).unwrap();
+    // The programs that are found: none, and an openssl without htpasswd and docker.
+    let programs = folder.path().join("programs");
+    fs::create_dir(&programs).unwrap();
+    let refused = |why: &str| {
+        let mut command = Command::new("/bin/sh");
+        let command = command.arg(&script).arg("ada").env("PATH", &programs);
+        let done = command.output().unwrap();
+        assert_eq!(done.status.code(), Some(1), "{done:?}");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(
+            said.contains(why) && said.contains("nothing was made"),
+            "{said}"
+        );
+        assert!(!folder.path().join("secrets").exists());
+    };
+    refused("openssl is not installed");
+    let openssl = programs.join("openssl");
+    fs::write(&openssl, "#!/bin/sh\n").unwrap();
+    fs::set_permissions(&openssl, fs::Permissions::from_mode(0o755)).unwrap();
+    refused("passwords of people need htpasswd");
+}
+
 /// Returns the user and the group of this process, which take the place of the image's.
 fn image_user() -> (String, String) {
     let owner = owner();
@@ -527,10 +554,14 @@ fn image_user() -> (String, String) {
 }
 
 #[test]
-fn the_service_of_systemd_reloads_and_has_time_to_stop() {
+fn the_service_of_systemd_reloads_starts_again_without_a_limit_and_has_time_to_stop() {
     let unit = text("release/debian/mcp-elicit.service");
     let has = |line: &str| assert!(unit.lines().any(|found| found == line), "{line}");
     has("Type=notify");
+    // Again and again, while the database is not up yet.
+    has("Restart=on-failure");
+    has("RestartSec=5");
+    has("StartLimitIntervalSec=0");
     has("ExecReload=/bin/kill -HUP $MAINPID");
     has("ProtectSystem=strict");
     has("DynamicUser=yes");
