@@ -523,6 +523,19 @@ fn purges(words: &[&str], sql: &dyn Fn(&str), folder: &Path) {
         "{too_early:?}"
     );
     assert_eq!(audit(&["--json"]).lines(), all);
+    // An event in the middle is missing.
+    sql("CREATE TABLE saved AS SELECT * FROM audit");
+    sql("DELETE FROM audit WHERE number = 3");
+    let rest = audit(&["--json"]).lines();
+    for more in [&[][..], &["--dry-run"]] {
+        let refused = audit(&[&purge[..], more].concat());
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        let why = "the chain is broken at event 3, which is missing";
+        assert!(refused.said.contains(why), "{refused:?}");
+    }
+    assert_eq!(audit(&["--json"]).lines(), rest);
+    assert_eq!(verify(&[]).code, Some(1));
+    sql("DELETE FROM audit; INSERT INTO audit SELECT * FROM saved; DROP TABLE saved");
     let purged = audit(&purge);
     assert_eq!(purged.code, Some(0), "{purged:?}");
     assert!(

@@ -182,16 +182,27 @@ impl<'k> ChainVerifier<'k> {
         self.purge.as_ref()
     }
 
+    /// Checks that nothing is missing before the first link.
+    ///
+    /// # Errors
+    /// If links are, and none that was read says that they were deleted.
+    pub(crate) fn check_first(&self) -> Result<(), ChainCheck> {
+        match self.unproved {
+            None => Ok(()),
+            Some(_) => Err(ChainCheck::Missing {
+                number: self.since.saturating_sub(1),
+            }),
+        }
+    }
+
     /// Returns the result after the last link.
     pub fn finish(&self) -> ChainCheck {
         if self.key.is_some() && !self.is_keyed && self.links > 0 {
             // The whole chain was rewritten without the key.
             return ChainCheck::BrokenAt { number: self.since };
         }
-        if self.unproved.is_some() {
-            return ChainCheck::Missing {
-                number: self.since.saturating_sub(1),
-            };
+        if let Err(missing) = self.check_first() {
+            return missing;
         }
         ChainCheck::Whole {
             links: self.links,

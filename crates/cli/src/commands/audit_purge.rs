@@ -5,6 +5,7 @@ use mcp_elicit_inbox::audit_selection;
 use mcp_elicit_inbox::direct_record::{self, ON_COMMAND_LINE};
 use mcp_elicit_record::audit::{self, ChainCheck, PurgedAudit};
 use mcp_elicit_record::clock;
+use mcp_elicit_record::store::ChainKey;
 
 use super::state_record::{self, unopened, unreadable, unusable};
 use crate::args::record_location::RecordLocation;
@@ -27,10 +28,18 @@ pub(super) async fn run(args: PurgeArgs, location: &RecordLocation) -> Result<Ex
     let before = audit_selection::earliest(&args.before, clock::now())
         .map_err(|error| Failure::usage(error.to_string()))?;
     let folder = state_record::folder(location).await?;
+    let key = super::audit::identity_key(&folder).await?;
+    let key = key.ok_or_else(|| super::audit::without_key(&folder))?;
+    let key = ChainKey::from_identity(&key);
+    // The whole chain is verified: a part of a broken one is evidence too.
+    let store = state_record::to_read(&folder);
+    let would = audit::purgeable(&*store, &key, before).await;
+    let count = match would.map_err(unreadable)? {
+        PurgedAudit::Deleted { count, .. } => count,
+        PurgedAudit::Broken(check) => return Err(broken(check)),
+    };
     if args.dry_run {
-        let store = state_record::to_read(&folder);
-        let count = audit::purgeable(&*store, before).await;
-        return Ok(say(count.map_err(unreadable)?, "would be deleted"));
+        return Ok(say(count, "would be deleted"));
     }
     let record = direct_record::record(&folder).await.map_err(unopened)?;
     let mut deleted = 0_u64;
@@ -70,12 +79,13 @@ fn say(count: u64, did: &str) -> Exit {
 }
 
 fn broken(check: ChainCheck) -> Failure {
-    let number = match check {
-        ChainCheck::BrokenAt { number } | ChainCheck::Missing { number } => number,
-        ChainCheck::Whole { since, .. } => since,
+    let (number, how) = match check {
+        ChainCheck::BrokenAt { number } => (number, "was changed"),
+        ChainCheck::Missing { number } => (number, "is missing"),
+        ChainCheck::Whole { since, .. } => (since, "is the first"),
     };
     Failure::refused(format!(
-        "the chain is broken at event {number}, and nothing is deleted that shows it"
+        "the chain is broken at event {number}, which {how}, and no event of it is deleted"
     ))
-    .hint("run `mcp-elicit audit --verify`; restore the record from a backup, or look for who changed it.")
+    .hint("run `mcp-elicit audit --verify`, and keep a copy of the record (docs/operate.md, \"If the chain is broken\").")
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mcp_elicit_core::lifecycle::{AuditEvent as Event, Timestamp};
 
 use super::{AuditFilter, AuditedEvent, ChainCheck, ChainVerifier, EntryText, Member};
-use crate::store::{AuditEntry, RecordStore, RecordStoreError, Write};
+use crate::store::{AuditEntry, ChainKey, RecordStore, RecordStoreError, Write};
 use crate::{Record, RecordError};
 
 /// The number of links that are read at once.
@@ -139,16 +139,71 @@ async fn oldest(
     }
 }
 
-/// Returns the number of events that happened before a moment, which [`Record::purge_audit`] would delete.
+/// Returns the oldest events like [`oldest`], after a check of each with the key of the chain: one that was changed, and
+/// one that is missing, is evidence.
+async fn checked(
+    store: &dyn RecordStore,
+    key: &ChainKey,
+    before: Timestamp,
+    most: usize,
+) -> Result<Result<Option<Oldest>, ChainCheck>, RecordStoreError> {
+    loop {
+        let first = first_number(store).await?;
+        let mut chain = ChainVerifier::new(Some(key));
+        if let Some(first) = first.filter(|&first| first > 1) {
+            match latest_purge(store).await? {
+                Some(purge) if purge.number + 1 == first => {
+                    chain = ChainVerifier::after(Some(key), &purge);
+                }
+                Some(_) | None => return Ok(Err(ChainCheck::Missing { number: first - 1 })),
+            }
+        }
+        let check = |link: &AuditEntry| chain.add(link).and_then(|()| chain.check_first());
+        let found = oldest(store, before, most, check).await?;
+        let is_missing = matches!(found, Err(ChainCheck::Missing { .. }));
+        if !is_missing || first_number(store).await? == first {
+            return Ok(found);
+        }
+        // Another gateway has deleted events in between.
+    }
+}
+
+/// Returns the number of the first event.
+async fn first_number(store: &dyn RecordStore) -> Result<Option<u64>, RecordStoreError> {
+    Ok(store.audit(1, 1).await?.first().map(|link| link.number))
+}
+
+/// Returns how many events [`Record::purge_audit`] would delete in all, if the whole chain is intact, up to its end.
 ///
 /// # Errors
 /// If the store fails.
 pub async fn purgeable(
     store: &dyn RecordStore,
+    key: &ChainKey,
     before: Timestamp,
-) -> Result<u64, RecordStoreError> {
-    let found = oldest(store, before, usize::MAX, |_| Ok(())).await?;
-    Ok(found.ok().flatten().map_or(0, |oldest| oldest.count))
+) -> Result<PurgedAudit, RecordStoreError> {
+    let count = match checked(store, key, before, usize::MAX).await? {
+        Err(broken) => return Ok(PurgedAudit::Broken(broken)),
+        Ok(found) => found.map_or(0, |oldest| oldest.count),
+    };
+    let mut chain = ChainVerifier::new(Some(key));
+    let mut next = 1;
+    loop {
+        let page = store.audit(next, PAGE).await?;
+        for link in &page {
+            if let Err(broken) = chain.add(link) {
+                return Ok(PurgedAudit::Broken(broken));
+            }
+            next = link.number.saturating_add(1);
+        }
+        if page.len() < PAGE {
+            break;
+        }
+    }
+    Ok(match chain.finish() {
+        ChainCheck::Whole { .. } => PurgedAudit::Deleted { count, more: false },
+        broken => PurgedAudit::Broken(broken),
+    })
 }
 
 /// Returns the latest deletion of events that the audit has.
@@ -178,27 +233,8 @@ impl Record {
         by: &str,
     ) -> Result<PurgedAudit, RecordError> {
         let store = &self.store;
-        let first = store.audit(1, 1).await?;
-        let Some(first) = first.first() else {
-            return Ok(PurgedAudit::NOTHING);
-        };
-        // What is to be deleted is checked before: a broken chain is evidence.
         let key = self.keys.chain();
-        let mut chain = ChainVerifier::new(Some(&key));
-        if first.number > 1 {
-            match latest_purge(store).await? {
-                Some(purge) if purge.number + 1 == first.number => {
-                    chain = ChainVerifier::after(Some(&key), &purge);
-                }
-                Some(_) | None => {
-                    let missing = ChainCheck::Missing {
-                        number: first.number.saturating_sub(1),
-                    };
-                    return Ok(PurgedAudit::Broken(missing));
-                }
-            }
-        }
-        let found = oldest(store, before, MOST_AT_ONCE, |link| chain.add(link)).await?;
+        let found = checked(store, &key, before, MOST_AT_ONCE).await?;
         let oldest = match found {
             Err(broken) => return Ok(PurgedAudit::Broken(broken)),
             Ok(None) => return Ok(PurgedAudit::NOTHING),

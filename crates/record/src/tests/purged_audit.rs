@@ -37,7 +37,8 @@ fn deleted(count: u64) -> PurgedAudit {
 #[tokio::test]
 async fn a_purged_audit_is_whole_since_its_first_event_and_says_who_deleted_the_others() {
     let (record, store, key) = recorded().await;
-    assert_eq!(purgeable(&*store, at(11)).await.unwrap(), 10);
+    let would = purgeable(&*store, &key, at(11)).await.unwrap();
+    assert_eq!(would, deleted(10));
     assert_eq!(
         record.purge_audit(at(11), "a test").await.unwrap(),
         deleted(10)
@@ -72,7 +73,8 @@ async fn a_purged_audit_is_whole_since_its_first_event_and_says_who_deleted_the_
         whole(2, 65),
         "the last event stays"
     );
-    assert_eq!(purgeable(&*store, at(9_000)).await.unwrap(), 1);
+    let would = purgeable(&*store, &key, at(9_000)).await.unwrap();
+    assert_eq!(would, deleted(1));
 }
 
 #[tokio::test]
@@ -169,6 +171,45 @@ async fn nothing_is_deleted_that_shows_that_the_audit_was_changed() {
     let missing = PurgedAudit::Broken(ChainCheck::Missing { number: 39 });
     assert_eq!(record.purge_audit(at(45), "a test").await.unwrap(), missing);
     assert_eq!(count().await, 12);
+}
+
+#[tokio::test]
+async fn nothing_is_deleted_from_an_audit_in_which_an_event_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record.sqlite");
+    let keys = OwnKeys::random().unwrap();
+    let store: Arc<dyn RecordStore> = Arc::new(Sqlite::at(&path).keyed(keys.chain()));
+    write(&*store, 1..=EVENTS).await;
+    let sql = |text: &str| {
+        let file = rusqlite::Connection::open(&path).unwrap();
+        file.execute_batch(text).unwrap();
+    };
+    let lock = LockFile::unshared().unwrap();
+    let record = Record::new(store.clone(), keys.clone(), lock, clock);
+    let key = keys.chain();
+    sql("CREATE TABLE saved AS SELECT * FROM audit");
+    for missing in [1, 20, 30, 31, 48] {
+        sql(&format!("DELETE FROM audit WHERE number = {missing}"));
+        let broken = PurgedAudit::Broken(ChainCheck::Missing { number: missing });
+        for before in [missing + 1, missing + 2, 9_000] {
+            let purged = record.purge_audit(at(before), "a test").await;
+            assert_eq!(purged.unwrap(), broken, "{missing}, {before}");
+        }
+        // A number is only given for a chain that is intact up to its end.
+        for before in [0, 11, 9_000] {
+            let would = purgeable(&*store, &key, at(before)).await.unwrap();
+            assert_eq!(would, broken, "{missing}, {before}");
+        }
+        let links = audit::read(&*store).await.unwrap();
+        assert_eq!(links.len(), 49);
+        let ChainCheck::Missing { number } = verify(&links, Some(&key)) else {
+            panic!("{missing} is missing");
+        };
+        assert_eq!(number, missing);
+        sql("DELETE FROM audit; INSERT INTO audit SELECT * FROM saved");
+    }
+    let purged = record.purge_audit(at(31), "a test").await.unwrap();
+    assert_eq!(purged, deleted(30));
 }
 
 #[tokio::test]
