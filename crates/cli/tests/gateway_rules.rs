@@ -337,6 +337,14 @@ fn refusals_name_their_rule_and_a_changed_file_is_taken_whole_or_not_at_all() {
     gateway.client.call(4, "profile", &json!({}));
     assert!(text(&gateway.client.result(4)).contains("`never`"));
 
+    // The line of a file that is no TOML is shown once, and without its value.
+    prepend(&gateway.file, "record-password = \"sekret-1\n");
+    gateway.hang_up();
+    let said = gateway.wait_to_say("the file was not applied");
+    assert!(said.contains("at line 1, column "), "{said}");
+    assert_eq!(said.matches("TOML parse error").count(), 1, "{said}");
+    assert!(!said.contains("sekret"), "{said}");
+
     // The cause is given, since there are many possible ones.
     std::fs::remove_file(&gateway.file).unwrap();
     gateway.hang_up();

@@ -15,7 +15,7 @@ use mcp_elicit_gateway::config::{
     self, AnswerWithError, Auth, ByteLimits, Config, ConfigError, ConfiguredServer, HttpTarget,
     Inherits, MAX_FRAME, PeerSettings, PeerSettingsError, Program, RecordDatabase, RecordPassword,
     RestartSettings, SecretText, ServerTarget, UpstreamCredentials, UpstreamSignIn, bounds,
-    is_origin, retention, unset_variables,
+    hide_userinfo, is_origin, retention, unset_variables,
 };
 use mcp_elicit_inbox::state_folder::RequiredPresence;
 use mcp_elicit_record::state_file::warn_if_exposed;
@@ -467,7 +467,7 @@ impl GatewayArgs {
                     .hint(next)
             })?;
             let config = Config::parse(&text)
-                .map_err(|fault| bad_config(&path.display().to_string(), &text, fault))?;
+                .map_err(|fault| bad_config(&path.display().to_string(), &text, &fault))?;
             let mut config = config;
             for server in &mut config.servers {
                 if let ServerTarget::Url(at) = &mut server.target
@@ -734,7 +734,8 @@ fn unreachable_by_others(fault: PeerSettingsError) -> Failure {
         .hint("write `--listen ADDRESS --record postgres://.. --peer-listen 10.0.0.5:8443`, or `--peer-address` beside `--config`.")
 }
 
-fn bad_config(path: &str, text: &str, fault: ConfigError) -> Failure {
+/// Returns the failure for a file that cannot be used, with the line of the error.
+pub(super) fn bad_config(path: &str, text: &str, fault: &ConfigError) -> Failure {
     let failure = Failure::usage(format!("{path} cannot be used"));
     let failure = telling_unset(failure, text);
     let told = fault.to_string();
@@ -753,18 +754,6 @@ pub(crate) fn telling_unset(failure: Failure, text: &str) -> Failure {
     } else {
         failure.telling("environment variables that are not set:", unset)
     }
-}
-
-/// Returns a line of the file without the text between `://` and the last `@` of a word.
-fn hide_userinfo(line: &str) -> String {
-    let word = |word: &str| match (word.find("://"), word.rfind('@')) {
-        (Some(scheme), Some(at)) if scheme < at => {
-            format!("{}://{}", &word[..scheme], &word[at + 1..])
-        }
-        _ => word.to_owned(),
-    };
-    let words = line.split_inclusive([' ', '"', '\'']).map(word);
-    words.collect()
 }
 
 /// Returns what a server is called before people unless the operator names it.

@@ -6,7 +6,7 @@ use clap::Args;
 use mcp_elicit_gateway::config::{self, RecordDatabase};
 use mcp_elicit_inbox::state_folder::StateFolder;
 
-use super::gateway::record_database;
+use super::gateway::{bad_config, record_database};
 use crate::failure::Failure;
 use crate::log;
 
@@ -135,8 +135,10 @@ pub(crate) fn text_of(file: &Path) -> Result<String, Failure> {
     let shown = file.display();
     let text = std::fs::read_to_string(file)
         .map_err(|error| Failure::usage(format!("{shown} cannot be read")).because(error))?;
-    match config::people_names(&text) {
-        Some(_) => Ok(text),
-        None => Err(Failure::usage(format!("{shown} is not a TOML file"))),
+    match config::check_toml(&text) {
+        Ok(()) => Ok(text),
+        Err(fault) => Err(bad_config(&shown.to_string(), &text, &fault).hint(format!(
+            "correct it until `mcp-elicit gateway --config {shown} --check` finds nothing."
+        ))),
     }
 }

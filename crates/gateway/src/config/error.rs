@@ -12,9 +12,10 @@ use super::{AnswerWithError, HeaderError, LoginConfigError, NoAddress, PeerSetti
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file is not TOML, or has a misplaced key.
-    #[error("{}", plain_words(.0))]
-    Toml(#[from] toml::de::Error),
+    /// The file is not TOML, or has a misplaced key: the parser's text without values that may be secrets. The parser's
+    /// error shows them, so it is not the source.
+    #[error("{0}")]
+    Toml(String),
     /// A server has neither or both of the two, or a key of the other.
     #[error(
         "server `{name}` needs either `command`, optionally with `env`, `pass-env` and `share-child`, or `url`, optionally with `token-env` or `auth`, `headers`, `header-env` and `sign-in`"
@@ -427,6 +428,24 @@ pub(super) fn keys_of<T: DeserializeOwned>() -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
+/// Returns a text without what stands between `://` and the last `@` of a word.
+pub fn hide_userinfo(text: &str) -> String {
+    let word = |word: &str| match (word.find("://"), word.rfind('@')) {
+        (Some(scheme), Some(at)) if scheme < at => {
+            format!("{}://{}", &word[..scheme], &word[at + 1..])
+        }
+        _ => word.to_owned(),
+    };
+    let words = text.split_inclusive([' ', '"', '\'']).map(word);
+    words.collect()
+}
+
+impl From<toml::de::Error> for ConfigError {
+    fn from(error: toml::de::Error) -> Self {
+        Self::Toml(plain_words(&error))
+    }
+}
+
 impl ConfigError {
     /// Adds this line of the file, counted from 1.
     pub(super) fn at_line(self, text: &str, line: usize) -> Self {
@@ -466,6 +485,8 @@ impl ConfigError {
 
 #[cfg(test)]
 mod tests {
+    use mcp_elicit_core::fault::with_causes;
+
     use crate::config::Config;
 
     #[test]
@@ -478,6 +499,11 @@ mod tests {
             ("record = sekret", ""),
             ("record = \"sekret", ""),
             ("recrod = \"postgres://me:sekret@x/y\"", ""),
+            (
+                "state = \"s\"\nrecord = \"sekret\"\nrecord = \"sekret\"",
+                "",
+            ),
+            ("record-password = { env = \"sekret\", file = 1 }", ""),
             ("record-password = \"sekret\" x", ""),
             ("record-password = sekret", ""),
             ("record-pasword = \"sekret\"", ""),
@@ -507,8 +533,12 @@ mod tests {
             ("", "[servers.b]\ncommand = [\"x\", \"sekret\", 1]"),
         ] {
             let text = format!("listen = \"127.0.0.1:0\"\n{top}\n{server}{in_server}\n");
-            let said = Config::parse(&text).unwrap_err().to_string();
+            let error = Config::parse(&text).unwrap_err();
+            let said = with_causes(&error);
             assert!(!said.contains("sekret"), "{text}\n{said}");
+            assert!(!format!("{error:?}").contains("sekret"), "{error:?}");
+            let lines = said.matches(" | ").count();
+            assert!(lines <= 1, "the line is shown once: {said}");
         }
         let harmless = format!("listen = \"here\"\n{server}");
         let said = Config::parse(&harmless).unwrap_err().to_string();

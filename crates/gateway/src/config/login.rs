@@ -35,17 +35,24 @@ pub fn login_issuer(text: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Returns the names of the people of a file whose other tables may be invalid; `None` if it is not TOML.
-pub fn people_names(text: &str) -> Option<Vec<String>> {
-    let file: toml::Table = toml::from_str(text).ok()?;
+/// Checks that a file whose tables may be invalid is TOML.
+///
+/// # Errors
+/// If it is not.
+pub fn check_toml(text: &str) -> Result<(), ConfigError> {
+    toml::from_str::<toml::Table>(text)?;
+    Ok(())
+}
+
+/// Returns the names of the people of a file whose other tables may be invalid; empty if it has none.
+pub fn people_names(text: &str) -> Vec<String> {
+    let file: toml::Table = toml::from_str(text).unwrap_or_default();
     let people = file.get("people").and_then(toml::Value::as_table);
-    Some(
-        people
-            .into_iter()
-            .flat_map(toml::Table::keys)
-            .cloned()
-            .collect(),
-    )
+    people
+        .into_iter()
+        .flat_map(toml::Table::keys)
+        .cloned()
+        .collect()
 }
 
 /// Returns the state folder that a file names, whose other tables may be invalid.

@@ -28,9 +28,11 @@ pub use channels::ConfiguredChannels;
 #[cfg(feature = "teams")]
 pub use channels::{add_channel_defects, add_channel_warnings};
 pub use database::{RecordDatabase, RecordPassword, record_database};
-pub use error::ConfigError;
+pub use error::{ConfigError, hide_userinfo};
 pub use file::retention;
-pub use login::{LoginConfigError, login_issuer, people_names, server_names, state_folder};
+pub use login::{
+    LoginConfigError, check_toml, login_issuer, people_names, server_names, state_folder,
+};
 pub use oidc::{OidcAuth, TokenCheck};
 pub use peers::{PeerSettings, PeerSettingsError};
 pub use restart_settings::RestartSettings;

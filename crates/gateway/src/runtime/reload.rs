@@ -17,9 +17,9 @@ use tokio::sync::mpsc;
 use super::inbox_location::INBOX_CHECK_INTERVAL;
 use super::notifying::{NextChannels, next_channels};
 use super::{Folder, Runtime};
-#[cfg(unix)]
-use crate::config::unset_variables;
 use crate::config::{Config, ConfigError, RestartSettings};
+#[cfg(unix)]
+use crate::config::{hide_userinfo, unset_variables};
 use crate::current_rules::{CurrentRules, RulesChange, digest_of_rules};
 
 /// The reason why a reloaded configuration is not used.
@@ -214,12 +214,18 @@ impl Runtime {
         match reloaded {
             Err(error) => {
                 let next = next_step(&error, path, &text);
-                let error = in_one_line(&with_causes(&error));
+                let error = in_words(&error);
                 tracing::error!(%error, "the file was not applied: the old rules, people and channels stay in force{next}");
             }
             Ok(reloaded) => tracing::info!("{}", reloaded.in_words()),
         }
     }
+}
+
+/// Returns the text of an error for the log, without the passwords of addresses.
+#[cfg(unix)]
+fn in_words(error: &ReloadError) -> String {
+    hide_userinfo(&in_one_line(&with_causes(error)))
 }
 
 /// Returns a text of several lines as one, for the log.
@@ -362,6 +368,31 @@ mod tests {
             in_one_line(text),
             "2 mistakes (line:column): 19:1: unknown key; 20:1: unknown table"
         );
+    }
+
+    #[test]
+    fn a_mistake_is_logged_once_and_without_the_value_of_its_line() {
+        let listen = "listen = \"127.0.0.1:0\"";
+        for (lines, begin) in [
+            (
+                "record-password = \"sekret-1",
+                "TOML parse error at line 2, column 28",
+            ),
+            (
+                "[login]\nmode = \"oidc\"\nclient-secret = \"sekret\"\nclient-secret = \"sekret-2\"",
+                "TOML parse error at line 5, column 1",
+            ),
+            (
+                "public-url = \"https://me:sekret@a.example/x\"\n[servers.a]\nurl = \"https://a.example/mcp\"",
+                "error at line 2",
+            ),
+        ] {
+            let error = Config::parse(&format!("{listen}\n{lines}\n")).unwrap_err();
+            let said = in_words(&ReloadError::from(error));
+            assert!(said.starts_with(begin), "{said}");
+            assert_eq!(said.matches(begin).count(), 1, "{said}");
+            assert!(!said.contains("sekret"), "{said}");
+        }
     }
 
     #[test]
