@@ -659,6 +659,61 @@ fn in_a_database(server: &PostgresServer, check: AuditCheck) -> (tempfile::TempD
     (folder, database)
 }
 
+/// Names files that cannot be read or written.
+fn says_what_comes_next(words: &[&str], _: &dyn Fn(&str), folder: &Path) {
+    let refused = |command: &[&str], parts: &[&str]| {
+        let done = run(command);
+        assert_eq!(done.code, Some(2), "{command:?}: {done:?}");
+        for part in parts {
+            assert!(done.said.contains(part), "{part}: {done:?}");
+        }
+        assert!(!done.said.contains("sekret"), "{done:?}");
+    };
+    let copy = folder.join("missing").join("copy");
+    let parts = ["missing does not exist", "next: make it first"];
+    refused(
+        &[&["backup", copy.to_str().unwrap()], words].concat(),
+        &parts,
+    );
+    let out = folder.join("once");
+    let command = ["audit", "checkpoint", "--out", out.to_str().unwrap()];
+    let command = [&command[..], words].concat();
+    assert_eq!(run(&command).code, Some(0));
+    refused(&command, &["File exists", "next: ", ">> FILE"]);
+    // A quote is missing, and a key is there twice.
+    let file = folder.join("gateway.toml");
+    let file = file.to_str().unwrap();
+    let at_file = ["--config", file];
+    for (lines, line) in [
+        ("record-password = \"sekret-1", "at line 2, column 28"),
+        (
+            "[login]\nsecret = \"a\"\nsecret = \"sekret-2\"",
+            "at line 4",
+        ),
+    ] {
+        std::fs::write(file, format!("listen = \"127.0.0.1:0\"\n{lines}\n")).unwrap();
+        for command in [
+            &["record", "stats"][..],
+            &["audit"],
+            &["backup", copy.to_str().unwrap()],
+            &["tokens", "list"],
+        ] {
+            let command = [command, &at_file].concat();
+            let parts = [file, "cannot be used", line, " = ...", "next: ", "--check"];
+            refused(&command, &parts);
+        }
+    }
+    // Without options, the record of another gateway is looked for.
+    let none = folder.join("none");
+    let parts = ["there is no record", "--config FILE", "--state DIR"];
+    refused(&["audit", "--state", none.to_str().unwrap()], &parts);
+}
+
+#[test]
+fn commands_name_the_next_step_and_the_line_of_a_file_that_is_not_toml() {
+    in_a_file(says_what_comes_next);
+}
+
 #[test]
 fn an_audit_whose_oldest_events_were_deleted_is_proved_since_then() {
     in_a_file(purges);

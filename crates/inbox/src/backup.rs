@@ -80,6 +80,9 @@ pub enum BackupError {
     /// The folder to be written has something in it.
     #[error("{} is not empty", .0.display())]
     NotEmpty(PathBuf),
+    /// The folder in which it would be written is missing.
+    #[error("the folder {} does not exist", .0.display())]
+    NoParent(PathBuf),
     /// A gateway uses the folder to be written.
     #[error("a gateway runs on {}", .0.display())]
     InUse(PathBuf),
@@ -385,7 +388,12 @@ impl NewFolder {
         let name = absolute.file_name().ok_or_else(unusable)?;
         let random = random_id().map_err(BackupError::file(final_path))?;
         let path = absolute.with_file_name(format!(".{}.{random}.new", name.to_string_lossy()));
-        state_file::create_folder(&path).map_err(BackupError::file(&path))?;
+        state_file::create_folder(&path).map_err(|error| match final_path.parent() {
+            Some(parent) if error.kind() == io::ErrorKind::NotFound => {
+                BackupError::NoParent(parent.to_owned())
+            }
+            _ => BackupError::file(final_path)(error),
+        })?;
         Ok(Self(Some(path)))
     }
 

@@ -1,6 +1,7 @@
 //! Checkpoints of the audit: the end of the chain at one moment, kept elsewhere, so that a chain that was cut or made anew
 //! since is noticed, even by whoever has its key.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -106,7 +107,14 @@ pub(super) async fn run(args: CheckpointArgs, location: &RecordLocation) -> Resu
     };
     let line = serde_json::json!(checkpoint).to_string();
     write(out, &line).map_err(|error| {
-        Failure::usage(format!("{} cannot be written", out.display())).because(error)
+        let next = match error.kind() {
+            ErrorKind::AlreadyExists => {
+                "name a file that does not exist, or add a line to it: `mcp-elicit audit checkpoint >> FILE`."
+            }
+            _ => "name a file in a folder that is there, and in which you may write.",
+        };
+        let failure = Failure::usage(format!("{} cannot be written", out.display()));
+        failure.because(error).hint(next)
     })?;
     output::say(format_args!(
         "a checkpoint of {} events was written to {}: keep it on another machine, and compare with `mcp-elicit audit --verify --against FILE`",

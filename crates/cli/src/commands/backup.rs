@@ -126,6 +126,7 @@ pub(super) fn failed(error: BackupError) -> Failure {
     let hint = match &error {
         BackupError::NoState(_) => Some("name the gateway's state folder with `--state DIR`."),
         BackupError::NotEmpty(_) => Some("name a folder that does not exist, or is empty."),
+        BackupError::NoParent(_) => Some("make it first, or mount the disk that has it."),
         BackupError::InUse(_) => Some(
             "end the gateway first, and move its state folder away: a restore needs an empty folder.",
         ),

@@ -167,8 +167,11 @@ pub(super) async fn check_exists(folder: &StateFolder) -> Result<(), Failure> {
         };
         return Err(failure.hint(next));
     }
-    Err(Failure::usage(format!("there is no record in {path}"))
-        .hint("name the gateway's state folder with `--state DIR`."))
+    Err(
+        Failure::usage(format!("there is no record in {path}")).hint(
+            "name the gateway's file with `--config FILE`, or its state folder with `--state DIR`.",
+        ),
+    )
 }
 
 /// Returns the state folder, if there is a gateway's record in it or in its database. Nothing is created in any other.
