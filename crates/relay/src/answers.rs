@@ -43,7 +43,10 @@ impl Relay {
             Origin::Pushed { .. }
             | Origin::PassedRound { .. }
             | Origin::Approval { .. }
-            | Origin::Task { .. } => self.asks.begin_delivery(vec![key], &mut self.effects),
+            | Origin::Task { .. } => {
+                self.asks
+                    .begin_delivery(vec![key], &self.calls, &mut self.effects)
+            }
         }
     }
 
@@ -244,7 +247,7 @@ impl Relay {
     }
 
     /// Ends a question, and tells the record if `tell` is set.
-    fn end_ask(&mut self, key: AskId, ending: Ending, tell: bool) -> Option<Ask> {
+    pub(crate) fn end_ask(&mut self, key: AskId, ending: Ending, tell: bool) -> Option<Ask> {
         let stream = self.calls.stream_in_session(self.asks.call_of(key));
         let question = self.take_question(key)?;
         if let Some(id) = question.open_dialog() {

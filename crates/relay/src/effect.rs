@@ -19,21 +19,33 @@ impl StreamId {
     /// The session's own stream: stdout, or the stream that an HTTP client opened with GET.
     pub const SESSION: Self = Self(0);
 
-    /// The bits that hold the number of a request; those above hold the number of its proof.
-    const NUMBERS: u32 = 48;
+    /// The bits that hold the number of a request; those above hold the numbers of its access token and its proof.
+    const NUMBERS: u32 = 36;
+
+    /// The bits below the number of its proof.
+    const BELOW_PROOF: u32 = Self::NUMBERS + AccessNumber::BITS;
 
     /// The bit of a number that marks the stream of a task.
     const TASKS: u64 = 1 << (Self::NUMBERS - 1);
 
     /// Creates the stream of the session's request with this number, which came with this proof.
     pub const fn of_request(number: u64, proof: ProofNumber) -> Self {
-        Self(((proof.0 as u64) << Self::NUMBERS) | (number & ((1 << Self::NUMBERS) - 1)))
+        Self(((proof.0 as u64) << Self::BELOW_PROOF) | (number & ((1 << Self::NUMBERS) - 1)))
+    }
+
+    /// Returns the stream of the same request, which came with this access token.
+    #[must_use]
+    pub const fn with_access(self, access: AccessNumber) -> Self {
+        let others = self.0 & !((AccessNumber::MOST as u64) << Self::NUMBERS);
+        let access = access.0 & AccessNumber::MOST;
+        Self(others | ((access as u64) << Self::NUMBERS))
     }
 
     /// Creates the stream on which the gateway waits for the call of the session's task with this number, in place of the
-    /// client that made it with this proof. No frame on it reaches a peer.
-    pub(crate) const fn of_task(number: u64, proof: ProofNumber) -> Self {
-        Self::of_request(Self::TASKS | (number & (Self::TASKS - 1)), proof)
+    /// client that made it on this stream. No frame on it reaches a peer.
+    pub(crate) fn of_task(number: u64, creator: Self) -> Self {
+        let number = Self::TASKS | (number & (Self::TASKS - 1));
+        Self::of_request(number, creator.proof()).with_access(creator.access())
     }
 
     /// Returns `true` for the stream of a task.
@@ -43,7 +55,13 @@ impl StreamId {
 
     /// Returns the proof that its request came with.
     pub fn proof(self) -> ProofNumber {
-        ProofNumber(u16::try_from(self.0 >> Self::NUMBERS).unwrap_or(u16::MAX))
+        ProofNumber(u16::try_from(self.0 >> Self::BELOW_PROOF).unwrap_or(u16::MAX))
+    }
+
+    /// Returns the access token that its request came with.
+    pub fn access(self) -> AccessNumber {
+        let access = (self.0 >> Self::NUMBERS) & u64::from(AccessNumber::MOST);
+        AccessNumber(u16::try_from(access).unwrap_or_default())
     }
 
     const fn number(self) -> u64 {
@@ -60,6 +78,22 @@ impl Ord for StreamId {
 impl PartialOrd for StreamId {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
+    }
+}
+
+/// The access token that a request came with, by its number in the session; 0 if it came with none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AccessNumber(pub u16);
+
+impl AccessNumber {
+    const BITS: u32 = 12;
+
+    /// The greatest number.
+    pub const MOST: u16 = (1 << Self::BITS) - 1;
+
+    /// Returns `true` if a token has this number.
+    pub(crate) fn is_some(self) -> bool {
+        self != Self::default()
     }
 }
 
@@ -148,6 +182,8 @@ pub enum Effect {
         questions: Vec<AskId>,
         /// Their records.
         records: Vec<String>,
+        /// The access tokens of the calls that wait for these answers, if they have any.
+        accesses: Vec<AccessNumber>,
     },
     /// The question ended without an action.
     End {
@@ -425,6 +461,10 @@ pub enum Event {
     Drain,
     /// Hand every held call back, because its client no longer waits for it. Made again, the call continues.
     HandBack,
+    /// Do the same with the held calls that came with these access tokens, which have expired.
+    HandBackOf(Vec<AccessNumber>),
+    /// These access tokens may no longer be used: the calls that came with them end, and their clients are told.
+    AccessEnded(Vec<AccessNumber>),
     /// The gateway stops: waiting clients are told.
     Stop,
     /// The client ended its session, or the session was idle: waiting clients are told.

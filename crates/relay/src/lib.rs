@@ -31,6 +31,7 @@
 //! | `not_a_person` | responses of clients that are no act of a person |
 //! | `reassignment` | questions that are reassigned to another call when their own ends |
 //! | `question_plan` | the decision about a question, for all calls that may have asked |
+//! | `access` | the access tokens with which calls came: the end of a token's calls |
 //! | `answers`, `delivery_reports` | the delivery of a recorded answer; its result: accepted, refused or unknown |
 //! | `approvals/` | calls that wait for approval: the question, changed arguments, members shown to approvers, the list of tools |
 //! | `task_judgement` | the questions of a server's tasks: who is asked, and the answers of people |
@@ -46,6 +47,7 @@
 //! | `frame_edit` | small changes to frames, and the gateway's own errors |
 //! | `logging`, `server_name`, `unknown_members` | log messages between the eras; the server's name; unknown members, passed on to another era |
 
+mod access;
 mod answers;
 mod approvals;
 mod asking_frames;
@@ -105,7 +107,9 @@ pub use batches::{BATCH, NO_BATCHES, batch_items, is_batch};
 pub use call_endings::result_not_stored;
 pub use call_tasks::ended_without_result;
 pub use client_facts::{ClientFacts, ClientProfile, SeenClient};
-pub use effect::{AskId, CallId, DeliveryId, Effect, Event, QuestionLimit, StreamId, TakenAnswer};
+pub use effect::{
+    AccessNumber, AskId, CallId, DeliveryId, Effect, Event, QuestionLimit, StreamId, TakenAnswer,
+};
 use era::{Client, Contact, Server};
 pub use from_client::NEEDS_ID;
 pub use hand_back::{HANDED_BACK, NOT_CALLED, WAITING};
@@ -388,6 +392,8 @@ impl Relay {
             Event::NoSession => self.server.note_no_session(),
             Event::Drain => self.drain(),
             Event::HandBack => self.hand_back_all(now),
+            Event::HandBackOf(accesses) => self.hand_back_of(now, &accesses),
+            Event::AccessEnded(accesses) => self.end_accesses(now, &accesses),
             Event::Stop => self.end_waiting("the gateway was stopped"),
             Event::SessionEnded => self.end_waiting("the session was ended"),
             Event::ServerClosing => self.is_server_closing = true,

@@ -93,6 +93,11 @@ pub(crate) fn accept(gateway: &Gateway, id: &str, note: &str) {
 
 /// Posts a call of the rounds era with these headers. Returns the text of its result.
 pub(crate) fn round(at: &str, lines: &[&str]) -> String {
+    text(&round_reply(at, lines).response()).to_owned()
+}
+
+/// Posts a call of the rounds era with these headers. Returns the reply.
+fn round_reply(at: &str, lines: &[&str]) -> Reply {
     let params = json!({"name": "deploy", "arguments": {}, "_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
@@ -107,8 +112,7 @@ pub(crate) fn round(at: &str, lines: &[&str]) -> String {
         "Mcp-Name: deploy",
     ];
     head.extend(lines);
-    let reply = send(at, &head, &frame.to_string()).unwrap();
-    text(&reply.response()).to_owned()
+    send(at, &head, &frame.to_string()).unwrap()
 }
 
 /// A question that was asked in a call of `ada`.
@@ -489,6 +493,111 @@ fn a_token_that_its_issuer_ends_just_before_an_answer_does_not_get_it() {
     accept(&gateway, asked[0]["id"].as_str().unwrap(), "too late");
     let ended = waits.join().unwrap();
     assert!(!ended.body.contains("too late"), "{ended:?}");
+}
+
+/// An issuer that is asked about tokens, and a gateway whose callers have them.
+struct Introspected {
+    issuer: TestIssuer,
+    gateway: Gateway,
+    at: String,
+}
+
+impl Introspected {
+    fn start(state: &Path, elsewhere: &Path, oidc: &str) -> Self {
+        let issuer = TestIssuer::start();
+        let secret = elsewhere.join("secret");
+        std::fs::write(&secret, "gateway-secret").unwrap();
+        let oidc = format!(
+            "{oidc}\nclient-id = \"gateway\"\nclient-secret = {{ file = \"{}\" }}",
+            secret.display()
+        );
+        let (gateway, at) = with_issuer(state, &issuer, "mode = \"oidc\"", &oidc);
+        Self {
+            issuer,
+            gateway,
+            at,
+        }
+    }
+
+    /// Returns a valid token of this subject with this lifetime, in seconds.
+    fn token(&self, subject: &str, lifetime: u64) -> String {
+        let mut claims = claims(&self.issuer, &self.at, subject, lifetime);
+        let token = self.issuer.sign(&claims);
+        claims["active"] = json!(true);
+        self.issuer.answer_about(&token, claims);
+        token
+    }
+
+    fn revoke(&self, token: &str) {
+        self.issuer.answer_about(token, json!({"active": false}));
+    }
+}
+
+/// The other token of the same subject expires later, or earlier. Requests come in sessions, or without one.
+#[test]
+fn a_token_that_is_revoked_ends_its_calls_and_those_of_no_other_token_of_its_subject() {
+    for oidc in ["tokens = \"introspection\"", "revocation = \"introspect\""] {
+        let state = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let all = Introspected::start(state.path(), elsewhere.path(), oidc);
+        let (gateway, at) = (&all.gateway, &all.at);
+        for (subject, lifetime) in [("ada", 300), ("bob", 1_800)] {
+            let (own, stolen) = (all.token(subject, 900), all.token(subject, lifetime));
+            let waits = calling(at, &own, &open(at, &own));
+            let first = gateway.wait_for(1)[0]["id"].clone();
+            let in_session = calling(at, &stolen, &open(at, &stolen));
+            gateway.wait_for(2);
+            let bearer = format!("Authorization: Bearer {stolen}");
+            let to = at.clone();
+            let without_session = thread::spawn(move || round_reply(&to, &[&bearer]));
+            let asked = gateway.wait_for(3);
+            all.revoke(&stolen);
+            for ended in [in_session, without_session] {
+                let ended = ended.join().unwrap();
+                assert!(ended.body.contains("error"), "{oidc}: {ended:?}");
+                assert!(!ended.body.contains("Not done yet"), "{oidc}: {ended:?}");
+            }
+            // Their questions stay for the same calls with another token.
+            for id in asked.iter().map(|question| &question["id"]) {
+                if *id != first {
+                    accept(gateway, id.as_str().unwrap(), "too late");
+                }
+            }
+            accept(gateway, first.as_str().unwrap(), "for the owner");
+            let done = waits.join().unwrap();
+            assert!(text(&done.response()).contains("for the owner"), "{done:?}");
+        }
+    }
+}
+
+#[test]
+fn a_session_whose_token_was_refreshed_keeps_its_calls_when_the_earlier_one_is_revoked() {
+    let state = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let oidc = "tokens = \"introspection\"";
+    let all = Introspected::start(state.path(), elsewhere.path(), oidc);
+    let (gateway, at) = (&all.gateway, &all.at);
+    let (first, second) = (all.token("ada", 900), all.token("ada", 300));
+    let session = open(at, &first);
+    let waits = calling(at, &first, &session);
+    let asked = gateway.wait_for(1);
+    let list = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"});
+    assert_eq!(post(at, Some(&second), Some(&session), &list).status, 200);
+    all.revoke(&first);
+    // The issuer has been asked about the first one again once requests with it are refused.
+    while post(at, Some(&first), Some(&session), &list).status != 401 {
+        thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(post(at, Some(&second), Some(&session), &list).status, 200);
+    accept(gateway, asked[0]["id"].as_str().unwrap(), "refreshed");
+    let done = waits.join().unwrap();
+    assert!(text(&done.response()).contains("refreshed"), "{done:?}");
+    // The session ends with the last token that it showed.
+    let waits = calling(at, &second, &session);
+    gateway.wait_for(1);
+    all.revoke(&second);
+    let ended = waits.join().unwrap();
+    assert!(!ended.body.contains("Not done yet"), "{ended:?}");
 }
 
 #[test]

@@ -7,7 +7,13 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::ProofNumber;
 use mcp_elicit_inbox::api_tokens::{ApiToken, TokenOwner};
 use mcp_elicit_policy::CallingPerson;
+#[cfg(feature = "teams")]
+use mcp_elicit_record::clock::now;
 use mcp_elicit_record::principal::Principal;
+use mcp_elicit_relay::StreamId;
+
+#[cfg(feature = "teams")]
+use super::shown_tokens::{CallerToken, ShownTokens};
 
 /// The kind of a caller's proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +28,8 @@ pub(crate) enum ProofKind {
     Key,
 }
 
-/// The caller of a request. Unknown parts are empty.
-#[derive(Clone, PartialEq, Eq)]
+/// The caller of a request. Unknown parts are empty. Two are equal if their proofs say the same.
+#[derive(Clone)]
 pub(crate) struct ProvenCaller {
     binding: String,
     kind: ProofKind,
@@ -35,7 +41,18 @@ pub(crate) struct ProvenCaller {
     pub(super) claims: Vec<String>,
     pub(super) client: String,
     pub(super) expires_at: Option<Timestamp>,
+    /// The access token that proves it.
+    #[cfg(feature = "teams")]
+    pub(super) token: Option<Arc<CallerToken>>,
 }
+
+impl PartialEq for ProvenCaller {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_same_for_rules(other) && self.expires_at == other.expires_at
+    }
+}
+
+impl Eq for ProvenCaller {}
 
 impl ProvenCaller {
     /// Creates a caller without proof, under the name that distinguishes it in the record.
@@ -133,6 +150,8 @@ impl ProvenCaller {
             claims: Vec::new(),
             client: String::new(),
             expires_at: None,
+            #[cfg(feature = "teams")]
+            token: None,
         }
     }
 
@@ -212,6 +231,8 @@ impl ProvenCaller {
             claims,
             client,
             expires_at: _,
+            #[cfg(feature = "teams")]
+                token: _,
         } = self;
         *binding == other.binding
             && *kind == other.kind
@@ -222,6 +243,12 @@ impl ProvenCaller {
             && *mail == other.mail
             && *claims == other.claims
             && *client == other.client
+    }
+
+    /// Returns the access token that proves it, if one does.
+    #[cfg(feature = "teams")]
+    pub(super) fn token(&self) -> Option<&Arc<CallerToken>> {
+        self.token.as_ref()
     }
 
     /// Returns the time at which the proof expires; `None` if it does not.
@@ -247,17 +274,48 @@ pub(crate) struct SessionCaller {
     opened_by: Arc<ProvenCaller>,
     /// The proofs that differ, by their numbers; the first opened the session.
     proofs: RwLock<Vec<Arc<ProvenCaller>>>,
+    #[cfg(feature = "teams")]
+    tokens: ShownTokens,
 }
 
 impl SessionCaller {
     /// The most proofs that differ in more than their time: a caller has a few.
     const MOST: usize = 64;
 
-    /// Creates the caller of a session that was opened with this proof.
+    /// Creates the caller of one client's session, which was opened with this proof.
     pub(crate) fn new(caller: ProvenCaller) -> Arc<Self> {
+        Self::create(caller, true)
+    }
+
+    /// Creates the caller of requests without a session, of which several clients may make some. The first came with this
+    /// proof.
+    pub(crate) fn of_any_client(caller: ProvenCaller) -> Arc<Self> {
+        Self::create(caller, false)
+    }
+
+    fn create(caller: ProvenCaller, of_one_client: bool) -> Arc<Self> {
+        #[cfg(not(feature = "teams"))]
+        let _ = of_one_client;
         let opened_by = Arc::new(caller);
         let proofs = RwLock::new(vec![opened_by.clone()]);
-        Arc::new(Self { opened_by, proofs })
+        Arc::new(Self {
+            opened_by,
+            proofs,
+            #[cfg(feature = "teams")]
+            tokens: ShownTokens::new(of_one_client),
+        })
+    }
+
+    /// Returns `true` if all requests are of one client.
+    #[cfg(feature = "teams")]
+    pub(super) fn is_of_one_client(&self) -> bool {
+        self.tokens.of_one_client()
+    }
+
+    /// Returns the tokens that its requests showed.
+    #[cfg(feature = "teams")]
+    pub(super) fn tokens(&self) -> &ShownTokens {
+        &self.tokens
     }
 
     /// Returns the caller according to the proof that opened the session.
@@ -276,6 +334,20 @@ impl SessionCaller {
         let proofs = self.proofs.read().unwrap_or_else(PoisonError::into_inner);
         let known = proofs.get(usize::from(proof.0));
         known.unwrap_or(&self.opened_by).clone()
+    }
+
+    /// Returns the stream of the request with this number, which came with this proof; `None` if it is another caller's, or
+    /// if there are too many proofs.
+    pub(crate) fn stream_of(&self, number: u64, caller: &ProvenCaller) -> Option<StreamId> {
+        let stream = StreamId::of_request(number, self.number_of(caller)?);
+        #[cfg(feature = "teams")]
+        let stream = stream.with_access(self.tokens.number_of(caller, now())?);
+        Some(stream)
+    }
+
+    /// Returns `true` if a request may come with this proof.
+    pub(crate) fn has_room_for(&self, caller: &ProvenCaller) -> bool {
+        self.stream_of(0, caller).is_some()
     }
 
     /// Returns the number of a proof, which may be new; `None` if it is another caller's, or if there are too many.

@@ -7,8 +7,10 @@ pub(crate) mod forwarded;
 #[cfg(feature = "teams")]
 pub(crate) mod oidc;
 pub(crate) mod resource;
+#[cfg(feature = "teams")]
+mod shown_tokens;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 #[cfg(feature = "teams")]
@@ -28,8 +30,11 @@ use mcp_elicit_record::clock::now;
 use mcp_elicit_record::principal::Principal;
 use mcp_elicit_record::refusals::Refusals;
 use mcp_elicit_record::{IdentityKey, Record};
+use mcp_elicit_relay::AccessNumber;
 
 pub(crate) use caller::{ProofKind, ProvenCaller, SessionCaller};
+#[cfg(feature = "teams")]
+use shown_tokens::TokenState;
 
 use crate::config::{Auth, ProxyAuth};
 use crate::headers::only_text;
@@ -100,6 +105,28 @@ pub(crate) enum Unauthenticated {
     /// The proxy named no subject, or two.
     #[error("the proxy names one caller")]
     NoSubject,
+}
+
+/// The answer to the question if the caller of a session may still be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionStanding {
+    /// It may.
+    Valid,
+    /// The record cannot be read now. Nothing of the caller's ends.
+    Unknown,
+    /// It may with another proof, and collect its results: its access token has expired.
+    MayComeBack,
+    /// It may not.
+    Ended,
+}
+
+/// The access tokens of a session that have ended.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct EndedTokens {
+    /// Those that were revoked.
+    pub(crate) revoked: Vec<AccessNumber>,
+    /// Those that have expired while open calls came with them.
+    pub(crate) expired: Vec<AccessNumber>,
 }
 
 /// The answer to the question if a caller may still be served.
@@ -398,26 +425,31 @@ impl Callers {
         )
     }
 
-    /// Returns `true` if this caller may still be served: it is not blocked, and its key was not revoked and has not
+    /// Returns whether this caller may still be served: it is not blocked, and its key or token was not revoked and has not
     /// expired.
-    pub(crate) fn is_valid(&self, caller: &str) -> bool {
-        self.standing(caller) == CallerStanding::Valid
+    pub(crate) fn standing(&self, caller: &ProvenCaller) -> CallerStanding {
+        #[cfg(feature = "teams")]
+        if caller
+            .token()
+            .is_some_and(|token| token.state(now()) != TokenState::Valid)
+        {
+            return CallerStanding::Ended;
+        }
+        self.standing_in_record(caller)
     }
 
-    /// Returns whether this caller may still be served.
-    pub(crate) fn standing(&self, caller: &str) -> CallerStanding {
+    /// Returns the same according to the record, which has no access tokens.
+    fn standing_in_record(&self, caller: &ProvenCaller) -> CallerStanding {
         match &self.proof {
             Proof::Unverified(_) => CallerStanding::Valid,
-            Proof::Proxy(_) => self.standing_unless_blocked(caller),
-            Proof::Keys => self.standing_of_key(caller),
+            Proof::Proxy(_) => self.standing_unless_blocked(caller.binding()),
+            Proof::Keys => self.standing_of_key(caller.binding()),
             #[cfg(feature = "teams")]
             Proof::Oidc(callers) => {
-                if callers.settings().takes_keys
-                    && matches!(Principal::parse(caller), Some(Principal::Key(_)))
-                {
-                    self.standing_of_key(caller)
-                } else if callers.is_valid(caller, now()) {
-                    self.standing_unless_blocked(caller)
+                if callers.settings().takes_keys && caller.kind() == ProofKind::Key {
+                    self.standing_of_key(caller.binding())
+                } else if caller.token().is_some() {
+                    self.standing_unless_blocked(caller.binding())
                 } else {
                     CallerStanding::Ended
                 }
@@ -425,15 +457,84 @@ impl Callers {
         }
     }
 
+    /// Returns whether the caller of a session may still be served, and whether it may return. `known` has the standings of
+    /// callers in the record, each of which is looked up once.
+    pub(crate) fn standing_of_session(
+        &self,
+        caller: &SessionCaller,
+        known: &mut HashMap<String, CallerStanding>,
+    ) -> SessionStanding {
+        let opened_by = caller.opened_by();
+        let mut in_record = || {
+            let known = known.entry(opened_by.binding().to_owned());
+            *known.or_insert_with(|| self.standing_in_record(opened_by))
+        };
+        #[cfg(feature = "teams")]
+        if self.has_tokens(caller) {
+            return match (self.state_of_session(caller), in_record()) {
+                (TokenState::Revoked, _) | (_, CallerStanding::Ended) => SessionStanding::Ended,
+                (TokenState::Expired, _) => SessionStanding::MayComeBack,
+                (TokenState::Valid, CallerStanding::Unknown) => SessionStanding::Unknown,
+                (TokenState::Valid, CallerStanding::Valid) => SessionStanding::Valid,
+            };
+        }
+        match in_record() {
+            CallerStanding::Valid => SessionStanding::Valid,
+            CallerStanding::Unknown => SessionStanding::Unknown,
+            // It was let in again meanwhile.
+            CallerStanding::Ended
+                if matches!(self.proof, Proof::Proxy(_))
+                    && !self.is_blocked(opened_by.binding()) =>
+            {
+                SessionStanding::MayComeBack
+            }
+            CallerStanding::Ended => SessionStanding::Ended,
+        }
+    }
+
+    /// Returns the tokens of a session that have ended. Open calls came with those `at_work`.
+    #[cfg_attr(
+        not(feature = "teams"),
+        expect(clippy::unused_self, reason = "callers may have tokens")
+    )]
+    pub(crate) fn take_ended_tokens(
+        &self,
+        caller: &SessionCaller,
+        at_work: &BTreeSet<AccessNumber>,
+    ) -> EndedTokens {
+        #[cfg(feature = "teams")]
+        if self.has_tokens(caller) {
+            return caller.tokens().take_ended(at_work, now());
+        }
+        let _ = (caller, at_work);
+        EndedTokens::default()
+    }
+
+    /// Returns `true` if access tokens prove the caller of a session.
+    #[cfg(feature = "teams")]
+    fn has_tokens(&self, caller: &SessionCaller) -> bool {
+        matches!(self.proof, Proof::Oidc(_)) && caller.opened_by().token().is_some()
+    }
+
+    /// Returns the state of the tokens of a session: requests without one are judged one by one.
+    #[cfg(feature = "teams")]
+    fn state_of_session(&self, caller: &SessionCaller) -> TokenState {
+        if caller.is_of_one_client() {
+            caller.tokens().state(AccessNumber::default(), now())
+        } else {
+            TokenState::Valid
+        }
+    }
+
     /// Checks that this authenticated caller may still be served.
     ///
     /// # Errors
     /// If it may not.
-    pub(crate) fn check_again(&self, caller: &str) -> Result<(), Unauthenticated> {
+    pub(crate) fn check_again(&self, caller: &ProvenCaller) -> Result<(), Unauthenticated> {
         Err(match self.standing(caller) {
             CallerStanding::Valid => return Ok(()),
             CallerStanding::Unknown => Unauthenticated::Key(TokenRejection::Unreadable),
-            CallerStanding::Ended if self.is_blocked(caller) => Unauthenticated::Blocked,
+            CallerStanding::Ended if self.is_blocked(caller.binding()) => Unauthenticated::Blocked,
             CallerStanding::Ended => Unauthenticated::Key(TokenRejection::Revoked),
         })
     }
@@ -443,8 +544,16 @@ impl Callers {
     ///
     /// # Errors
     /// If it may not be served.
-    pub(crate) fn forwarded(&self, caller: ProvenCaller) -> Result<ProvenCaller, Unauthenticated> {
-        self.check_again(caller.binding())?;
+    pub(crate) fn forwarded(
+        &self,
+        caller: ProvenCaller,
+        headers: &HeaderMap,
+    ) -> Result<ProvenCaller, Unauthenticated> {
+        #[cfg(feature = "teams")]
+        let caller = self.with_token(caller, headers);
+        #[cfg(not(feature = "teams"))]
+        let _ = headers;
+        self.check_again(&caller)?;
         if caller.kind() != ProofKind::Key {
             return Ok(caller);
         }
@@ -452,17 +561,6 @@ impl Callers {
         let token = token.map_err(|_| Unauthenticated::Key(TokenRejection::Unreadable))?;
         let token = token.ok_or(Unauthenticated::Key(TokenRejection::Revoked))?;
         Ok(ProvenCaller::of_key(&token))
-    }
-
-    /// Returns `true` if a caller that may not be served now may return with another proof, and collect its results:
-    /// one with an expired access token.
-    pub(crate) fn may_come_back(&self, caller: &str) -> bool {
-        match &self.proof {
-            Proof::Unverified(_) | Proof::Keys => false,
-            Proof::Proxy(_) => !self.is_blocked(caller),
-            #[cfg(feature = "teams")]
-            Proof::Oidc(callers) => callers.knows(caller) && !self.is_blocked(caller),
-        }
     }
 
     /// Returns the issuer at which people log in.
@@ -475,22 +573,35 @@ impl Callers {
         self.asks_before_delivery()
     }
 
-    /// Notes a caller that another gateway has authenticated, with its token if there is one: it may be newer than the
-    /// one that is known here.
+    /// Returns a caller that another gateway has authenticated, with its token if that was sent.
     #[cfg(feature = "teams")]
-    pub(crate) fn note_forwarded(&self, caller: &ProvenCaller, headers: &HeaderMap) {
+    fn with_token(&self, mut caller: ProvenCaller, headers: &HeaderMap) -> ProvenCaller {
         if let Proof::Oidc(callers) = &self.proof
             && caller.kind() == ProofKind::Subject
         {
-            callers.note(caller, bearer(headers).ok(), now());
+            callers.add_token(&mut caller, bearer(headers).ok(), now());
         }
+        caller
     }
 
-    /// Asks the issuer again about the token of a caller, if it may have revoked it.
+    /// Asks the issuer again about the tokens of these sessions, with the tokens of their open calls, if it may have revoked
+    /// them.
     #[cfg(feature = "teams")]
-    pub(crate) async fn ask_again(&self, caller: &str) {
+    pub(crate) async fn ask_again(
+        &self,
+        sessions: Vec<(Arc<SessionCaller>, BTreeSet<AccessNumber>)>,
+    ) {
         if let Proof::Oidc(callers) = &self.proof {
-            callers.ask_again(caller, oidc::ASK_AGAIN, now()).await;
+            let tokens = sessions.iter();
+            let tokens =
+                tokens.flat_map(|(caller, at_work)| caller.tokens().to_ask(at_work, now()));
+            // A token may be in several sessions.
+            let tokens: HashMap<usize, _> = tokens
+                .map(|token| (Arc::as_ptr(&token).addr(), token))
+                .collect();
+            let tokens = tokens.values();
+            let asked = tokens.map(|token| callers.ask_again(token, oidc::ASK_AGAIN, now()));
+            futures::future::join_all(asked).await;
         }
     }
 
@@ -503,10 +614,19 @@ impl Callers {
         }
     }
 
-    /// Returns `true` if people's answers may be delivered to the calls of this caller, who may have to return for the
-    /// results.
-    pub(crate) fn may_collect(&self, caller: &str) -> bool {
-        self.is_valid(caller) || self.may_come_back(caller)
+    /// Returns `true` if people's answers may be delivered to the calls of this session that came with these tokens, and that
+    /// may have to be made again for the results.
+    pub(crate) fn may_collect(&self, caller: &SessionCaller, accesses: &[AccessNumber]) -> bool {
+        #[cfg(feature = "teams")]
+        if self.has_tokens(caller) {
+            let none = [AccessNumber::default()];
+            let mut accesses = if accesses.is_empty() { &none } else { accesses }.iter();
+            let state = |number: &AccessNumber| caller.tokens().state(*number, now());
+            return accesses.all(|number| state(number) != TokenState::Revoked)
+                && !self.is_blocked(caller.opened_by().binding());
+        }
+        let _ = accesses;
+        self.standing(caller.opened_by()) == CallerStanding::Valid
     }
 
     /// Returns the same after asking the caller's issuer. An unreachable issuer revokes nothing.
@@ -514,12 +634,20 @@ impl Callers {
         not(feature = "teams"),
         expect(clippy::unused_async, reason = "an issuer may have to be asked")
     )]
-    pub(crate) async fn may_collect_now(&self, caller: &str) -> bool {
+    pub(crate) async fn may_collect_now(
+        &self,
+        caller: &SessionCaller,
+        accesses: &[AccessNumber],
+    ) -> bool {
         #[cfg(feature = "teams")]
         if let Proof::Oidc(callers) = &self.proof {
-            callers.ask_again(caller, Duration::ZERO, now()).await;
+            let accesses = accesses.iter().copied().collect();
+            let tokens = caller.tokens().to_ask(&accesses, now());
+            let tokens = tokens.iter();
+            let asked = tokens.map(|token| callers.ask_again(token, Duration::ZERO, now()));
+            futures::future::join_all(asked).await;
         }
-        self.may_collect(caller)
+        self.may_collect(caller, accesses)
     }
 
     /// Returns the exchange of callers' tokens for those of this resource; `None` if callers have none.
@@ -641,11 +769,13 @@ mod tests {
         let caller = with(&format!("Bearer {text}")).unwrap();
         assert_eq!(caller, format!("key-{}", token.id));
         assert_eq!(with(&format!("bearer  {text}")), Ok(caller.clone()));
-        assert!(
-            callers.is_valid(&caller)
-                && !callers.is_valid("key-000000000000")
-                && !callers.is_valid("anonymous")
-        );
+        let is_valid = |id: &str| {
+            let caller = ProvenCaller::of_key_id(id);
+            callers.standing(&caller) == CallerStanding::Valid
+        };
+        assert!(is_valid(&token.id) && !is_valid("000000000000"));
+        let anonymous = ProvenCaller::unverified("anonymous".to_owned());
+        assert_eq!(callers.standing(&anonymous), CallerStanding::Ended);
         assert_eq!(with(&format!("Basic {text}")), Err(Unauthenticated::NoKey));
         assert_eq!(
             with("Bearer mek_x_y"),
@@ -670,7 +800,7 @@ mod tests {
             with(&both),
             Err(Unauthenticated::Key(TokenRejection::Revoked))
         );
-        assert!(!callers.is_valid(&caller));
+        assert!(!is_valid(&token.id));
     }
 
     /// The other gateway says which key it was; whose it is, the record says here.
@@ -688,12 +818,12 @@ mod tests {
         let here = identify(&callers, &headers(&[("authorization", &bearer)]), None).unwrap();
         let sent = forwarded::to_header(&here).unwrap();
         let came = || forwarded::from_header(&sent, None).unwrap();
-        let known = callers.forwarded(came()).unwrap();
+        let known = callers.forwarded(came(), &HeaderMap::new()).unwrap();
         assert!(
             known == here && matches!(known.person(), CallingPerson::Owner(name) if name == "ada")
         );
         assert!(tokens.revoke(&token.id, now()).unwrap());
-        let revoked = callers.forwarded(came()).err();
+        let revoked = callers.forwarded(came(), &HeaderMap::new()).err();
         assert_eq!(revoked, Some(Unauthenticated::Key(TokenRejection::Revoked)));
     }
 
@@ -810,21 +940,31 @@ mod tests {
         let inside = Some("10.0.0.7".parse().unwrap());
         let of = |name: &str| {
             let caller = identify(&callers, &headers(&[("x-forwarded-user", name)]), inside);
-            caller.map(|caller| caller.binding().to_owned())
+            caller.map(SessionCaller::new)
         };
         let alice = of("alice").unwrap();
+        let standing = || callers.standing_of_session(&alice, &mut HashMap::new());
+        let is_valid = || standing() == SessionStanding::Valid;
         // The same subject of another issuer is another caller.
         assert!(tokens.block("other", "alice", now()).unwrap());
-        assert!(of("alice").is_ok() && callers.is_valid(&alice));
+        assert!(of("alice").is_ok() && is_valid());
+        let mut known = HashMap::new();
+        callers.standing_of_session(&alice, &mut known);
         assert!(tokens.block("proxy", "alice", now()).unwrap());
+        // The record is asked about each caller once, not about each session.
+        let again = callers.standing_of_session(&alice, &mut known);
+        assert_eq!((again, known.len()), (SessionStanding::Valid, 1));
         assert!(!tokens.block("proxy", "alice", now()).unwrap());
-        assert_eq!(of("alice"), Err(Unauthenticated::Blocked));
+        assert_eq!(of("alice").err(), Some(Unauthenticated::Blocked));
         assert!(of("bob").is_ok());
-        assert!(!callers.is_valid(&alice) && !callers.may_come_back(&alice));
-        assert_eq!(callers.check_again(&alice), Err(Unauthenticated::Blocked));
+        assert_eq!(standing(), SessionStanding::Ended);
+        assert_eq!(
+            callers.check_again(alice.opened_by()),
+            Err(Unauthenticated::Blocked)
+        );
         assert!(tokens.unblock("proxy", "alice").unwrap());
         assert!(!tokens.unblock("proxy", "alice").unwrap());
-        assert!(of("alice").is_ok() && callers.is_valid(&alice));
+        assert!(of("alice").is_ok() && is_valid());
     }
 
     #[test]
@@ -838,8 +978,7 @@ mod tests {
             caller.binding().to_owned()
         };
         let names = ["alice", "\"]alice", "key-1", "anonymous", "local"];
-        let callers: std::collections::BTreeSet<_> =
-            names.iter().map(|name| caller_of(name)).collect();
+        let callers: BTreeSet<_> = names.iter().map(|name| caller_of(name)).collect();
         assert_eq!(callers.len(), names.len());
         assert!(callers.iter().all(|caller| caller.starts_with('[')));
     }

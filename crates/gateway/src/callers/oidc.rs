@@ -1,17 +1,19 @@
 //! Callers with the access tokens of an issuer.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::view::sanitize;
 use mcp_elicit_oidc::{AccessToken, AccessTokenError, Provider, ProviderError, TokenVerifier};
+use sha2::{Digest as _, Sha256};
 
 use super::caller::ProvenCaller;
+use super::shown_tokens::CallerToken;
 use crate::config::{OidcAuth, SecretText, TokenCheck};
 
-/// The number of callers above which those with expired tokens are forgotten.
+/// The number of tokens above which those are forgotten that no request or session has.
 const MANY: usize = 1_024;
 /// The interval at which the issuer is asked again about the token of a waiting caller.
 pub(super) const ASK_AGAIN: Duration = Duration::from_secs(10);
@@ -23,12 +25,8 @@ pub(crate) struct OidcCallers {
     settings: OidcAuth,
     /// The issuer at which people log in.
     logs_in: Option<String>,
-    /// The callers by their bindings, each according to the token that expires last: it says how long a caller is served,
-    /// and nothing to rules.
-    current: Mutex<HashMap<String, Arc<ProvenCaller>>>,
-    /// The newest tokens of callers by their bindings, and the times at which the issuer was asked; empty if it is not
-    /// asked again.
-    tokens: Mutex<HashMap<String, (SecretText, Timestamp)>>,
+    /// The tokens of requests and sessions, by their digests.
+    tokens: Mutex<HashMap<[u8; 32], Weak<CallerToken>>>,
 }
 
 /// Returns the provider, with the gateway as its client.
@@ -56,7 +54,6 @@ impl OidcCallers {
             verifier,
             settings: settings.clone(),
             logs_in,
-            current: Mutex::default(),
             tokens: Mutex::default(),
         })
     }
@@ -109,18 +106,35 @@ impl OidcCallers {
         if self.settings.check == TokenCheck::Jwt && self.settings.asks_again {
             self.verifier.introspect(token, &audience, now).await?;
         }
-        let caller = self.caller(&checked);
-        self.note(&caller, Some(token), now);
+        let mut caller = self.caller(&checked);
+        self.add_token(&mut caller, Some(token), now);
         Ok(caller)
     }
 
-    /// Notes a caller that was authenticated, here or by another gateway, with this token.
-    pub(super) fn note(&self, caller: &ProvenCaller, token: Option<&str>, now: Timestamp) {
-        let is_newest = self.remember(caller, now);
-        if let Some(token) = token.filter(|_| is_newest && self.asks()) {
-            let entry = (SecretText::new(token), now);
-            self.tokens().insert(caller.binding().to_owned(), entry);
-        }
+    /// Adds the token to a caller that was authenticated with it, here or by another gateway, which may not have sent it: then
+    /// the time at which it expires tells it from others.
+    pub(super) fn add_token(&self, caller: &mut ProvenCaller, token: Option<&str>, now: Timestamp) {
+        let digest: [u8; 32] = match token {
+            Some(token) => Sha256::digest(token).into(),
+            None => {
+                let at = caller.expires_at().map(Timestamp::as_millis);
+                Sha256::digest(format!("{} {at:?}", caller.binding())).into()
+            }
+        };
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = tokens.get(&digest).and_then(Weak::upgrade);
+        // One that the issuer takes again is another one: the calls that it ended do not go on.
+        let known = known.filter(|known| !known.is_revoked());
+        let token = known.unwrap_or_else(|| {
+            if tokens.len() >= MANY && tokens.len() == tokens.capacity() {
+                tokens.retain(|_, token| token.strong_count() > 0);
+            }
+            let secret = token.filter(|_| self.asks()).map(SecretText::new);
+            let token = Arc::new(CallerToken::new(secret, caller.expires_at(), now));
+            tokens.insert(digest, Arc::downgrade(&token));
+            token
+        });
+        caller.token = Some(token);
     }
 
     /// Returns `true` if the issuer is asked again about tokens that it may have revoked.
@@ -128,39 +142,15 @@ impl OidcCallers {
         self.settings.asks_again || self.settings.check == TokenCheck::Introspection
     }
 
-    /// Asks the issuer again about the newest token of a caller, if the last time is this long ago, and forgets the
-    /// caller if the issuer has revoked it.
-    pub(super) async fn ask_again(&self, binding: &str, after: Duration, now: Timestamp) {
-        let due = |(_, asked_at): &(SecretText, Timestamp)| now.since(*asked_at) >= after;
-        let due = self
-            .tokens()
-            .get(binding)
-            .filter(|entry| due(entry))
-            .cloned();
-        let Some((token, _)) = due else {
+    /// Asks the issuer again about a token, if the last time is this long ago.
+    pub(super) async fn ask_again(&self, token: &CallerToken, after: Duration, now: Timestamp) {
+        let Some(text) = token.due(after, now) else {
             return;
         };
         // An unreachable issuer revokes nothing: it is asked again.
-        let active = self.verifier.is_active(token.reveal(), now).await;
-        let mut tokens = self.tokens();
-        let is_same = tokens
-            .get(binding)
-            .is_some_and(|(newest, _)| *newest == token);
-        match active {
-            Ok(false) if is_same => {
-                tokens.remove(binding);
-                drop(tokens);
-                self.callers().remove(binding);
-            }
-            Ok(true) if is_same => {
-                tokens.insert(binding.to_owned(), (token, now));
-            }
-            Ok(_) | Err(_) => {}
+        if let Ok(is_active) = self.verifier.is_active(text, now).await {
+            token.answered(is_active, now);
         }
-    }
-
-    fn tokens(&self) -> MutexGuard<'_, HashMap<String, (SecretText, Timestamp)>> {
-        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn caller(&self, token: &AccessToken) -> ProvenCaller {
@@ -182,47 +172,6 @@ impl OidcCallers {
         caller.expires_at = token.expires_at();
         caller
     }
-
-    /// Stores the newest token's data about a caller. Returns `false` if another token is newer.
-    fn remember(&self, caller: &ProvenCaller, now: Timestamp) -> bool {
-        let mut current = self.callers();
-        if let Some(known) = current.get_mut(caller.binding()) {
-            let is_newest = caller.expires_at() >= known.expires_at();
-            if is_newest {
-                *known = Arc::new(caller.clone());
-            }
-            return is_newest;
-        }
-        if current.len() >= MANY {
-            current.retain(|_, known| !has_expired(known, now));
-            self.tokens()
-                .retain(|binding, _| current.contains_key(binding));
-        }
-        let binding = caller.binding().to_owned();
-        current.insert(binding, Arc::new(caller.clone()));
-        true
-    }
-
-    /// Returns `true` if a token of this caller is known, which may have expired.
-    pub(super) fn knows(&self, binding: &str) -> bool {
-        self.callers().contains_key(binding)
-    }
-
-    /// Returns `true` if the newest token of this caller is still valid.
-    pub(super) fn is_valid(&self, binding: &str, now: Timestamp) -> bool {
-        let callers = self.callers();
-        callers
-            .get(binding)
-            .is_some_and(|known| !has_expired(known, now))
-    }
-
-    fn callers(&self) -> MutexGuard<'_, HashMap<String, Arc<ProvenCaller>>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn has_expired(caller: &ProvenCaller, now: Timestamp) -> bool {
-    caller.expires_at().is_some_and(|at| now >= at)
 }
 
 /// Returns the text of a claim for people, on one line, with hidden characters marked.

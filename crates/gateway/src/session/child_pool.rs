@@ -10,7 +10,8 @@ use mcp_elicit_core::wire;
 use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{CallKind, Cancelled, method};
 use mcp_elicit_record::clock;
-use mcp_elicit_relay::{Event, StreamId};
+use mcp_elicit_relay::{AccessNumber, Event, StreamId};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use crate::session::turn_waker::TurnWaker;
 use http::HeaderMap;
 
+use crate::callers::EndedTokens;
 use crate::frame::FrameBytes;
 use crate::runtime::StartError;
 use crate::session::Session;
@@ -262,6 +264,22 @@ impl Pool {
     /// Hands back every held call, to be made again by the same caller.
     pub(crate) fn hand_back(&self) {
         self.tell_all(|| Event::HandBack);
+    }
+
+    /// Ends the calls that came with tokens that have ended, or hands them back.
+    pub(crate) fn end_tokens(&self, ended: &EndedTokens) {
+        if !ended.revoked.is_empty() {
+            self.tell_all(|| Event::AccessEnded(ended.revoked.clone()));
+        }
+        if !ended.expired.is_empty() {
+            self.tell_all(|| Event::HandBackOf(ended.expired.clone()));
+        }
+    }
+
+    /// Returns the access tokens with which open calls came.
+    pub(crate) fn accesses(&self) -> BTreeSet<AccessNumber> {
+        let sessions = self.sessions().into_iter();
+        sessions.flat_map(|session| session.accesses()).collect()
     }
 
     /// Tells waiting clients that the gateway stops.

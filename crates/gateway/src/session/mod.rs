@@ -20,9 +20,10 @@ use mcp_elicit_core::wire;
 use mcp_elicit_core::wire::{CallKind, Id};
 use mcp_elicit_record::{Record, RecordEvent, SessionIdentity, clock};
 use mcp_elicit_relay::{
-    CallId, ClientForward, DeliveryId, Effect, Event, Relay, RelaySettings, ServerForward,
-    StateSeal, StreamId, TRACE_PARENT,
+    AccessNumber, CallId, ClientForward, DeliveryId, Effect, Event, Relay, RelaySettings,
+    ServerForward, StateSeal, StreamId, TRACE_PARENT,
 };
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -389,6 +390,11 @@ impl Session {
         self.relay().open()
     }
 
+    /// Returns the access tokens with which open calls came.
+    pub(crate) fn accesses(&self) -> BTreeSet<AccessNumber> {
+        self.relay().accesses()
+    }
+
     /// Sets the waker that is notified when a call waits that another session could take, and when this one could take
     /// a call.
     pub(crate) fn wake_when_free(&self, wake: Arc<TurnWaker>) {
@@ -479,7 +485,9 @@ impl Session {
             Effect::Record { question, asked } => {
                 asked.trace = traces.of_question(relay, *question);
             }
-            Effect::BeginDelivery { questions, records } => {
+            Effect::BeginDelivery {
+                questions, records, ..
+            } => {
                 traces.delivery_begun(relay, questions, records);
             }
             Effect::Delivered { records } => traces.delivery_ended(records, "delivered"),

@@ -7,8 +7,8 @@ use mcp_elicit_core::question::{AskedVia, FoundCall, FoundTask};
 use mcp_elicit_record::stored_bytes::StorageLimit;
 use mcp_elicit_record::{Applied, Durability, RecordError, RecordedQuestion, SessionKey, Verdict};
 use mcp_elicit_relay::{
-    AskId, ByteLimit, CallId, Effect, Event, QuestionLimit, TakenAnswer, ended_without_result,
-    result_not_stored,
+    AccessNumber, AskId, ByteLimit, CallId, Effect, Event, QuestionLimit, TakenAnswer,
+    ended_without_result, result_not_stored,
 };
 
 use super::{Session, stored_results};
@@ -149,17 +149,23 @@ impl Session {
                 Executed::Now(Some(Event::NoDelivery { questions }))
             }
             // A proof that has ended meanwhile collects no answers.
-            Effect::BeginDelivery { questions, .. }
-                if !self.who.callers.may_collect(&who.caller) =>
-            {
+            Effect::BeginDelivery {
+                questions,
+                accesses,
+                ..
+            } if !self.who.callers.may_collect(&self.who.caller, &accesses) => {
                 Executed::Now(Some(Event::NoDelivery { questions }))
             }
-            Effect::BeginDelivery { questions, records }
-                if self.who.callers.asks_before_delivery() =>
-            {
-                self.deliver_if_valid(questions, records)
+            Effect::BeginDelivery {
+                questions,
+                records,
+                accesses,
+            } if self.who.callers.asks_before_delivery() => {
+                self.deliver_if_valid(questions, records, accesses)
             }
-            Effect::BeginDelivery { questions, records } => {
+            Effect::BeginDelivery {
+                questions, records, ..
+            } => {
                 let taken = record.deliver(&records);
                 match &taken {
                     Applied::Now(_) => write(None, &records),
@@ -319,12 +325,17 @@ impl Session {
         Executed::Now(Some(Event::ResultNotStored { call, limit, bytes }))
     }
 
-    /// Begins a delivery after the issuer has confirmed that the caller's token is still valid.
-    fn deliver_if_valid(&self, questions: Vec<AskId>, records: Vec<String>) -> Executed {
-        let (callers, caller) = (self.who.callers.clone(), self.who.identity.caller.clone());
+    /// Begins a delivery after the issuer has confirmed that the tokens of its calls are still valid.
+    fn deliver_if_valid(
+        &self,
+        questions: Vec<AskId>,
+        records: Vec<String>,
+        accesses: Vec<AccessNumber>,
+    ) -> Executed {
+        let (callers, caller) = (self.who.callers.clone(), self.who.caller.clone());
         let (record, asked) = (self.record.clone(), records.clone());
         let taken = async move {
-            if !callers.may_collect_now(&caller).await {
+            if !callers.may_collect_now(&caller, &accesses).await {
                 return Ok((None, false));
             }
             Ok(match record.deliver(&asked) {

@@ -370,7 +370,8 @@ impl Relay {
             .iter()
             .all(|question| self.asks.get(*question).is_some_and(Ask::is_answered));
         if all {
-            self.asks.begin_delivery(open, &mut self.effects);
+            self.asks
+                .begin_delivery(open, &self.calls, &mut self.effects);
         } else {
             // The client may be asked the rest, if the answer was there before the question.
             self.present_round(now, key);

@@ -231,7 +231,8 @@ impl Relay {
                 .client_answered(key, reply, None, &mut self.effects);
         }
         if !answered.is_empty() {
-            self.asks.begin_delivery(answered, &mut self.effects);
+            self.asks
+                .begin_delivery(answered, &self.calls, &mut self.effects);
         }
         ClientForward::Handled
     }

@@ -127,7 +127,8 @@ impl Relay {
             .all(|question| self.asks.get(*question).is_some_and(Ask::is_answered));
         if all {
             let questions = call.asks().to_vec();
-            self.asks.begin_delivery(questions, &mut self.effects);
+            self.asks
+                .begin_delivery(questions, &self.calls, &mut self.effects);
         }
     }
 

@@ -230,7 +230,7 @@ impl OwnTasks {
         state: TaskState,
     ) -> (StreamId, Timestamp) {
         self.last += 1;
-        let stream = StreamId::of_task(self.last, creator.0.proof());
+        let stream = StreamId::of_task(self.last, creator.0);
         let until = state.until();
         let task = OwnTask {
             key,

@@ -1,5 +1,6 @@
 //! The relay under a simulator: a client, a server, people and a record on a virtual clock.
 
+mod access;
 pub(crate) mod approvals;
 mod attribution;
 mod batches;

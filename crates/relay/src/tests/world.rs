@@ -12,8 +12,8 @@ use mcp_elicit_core::question::ProofNumber;
 use mcp_elicit_core::wire::{Action, Capability, Revision};
 
 use crate::{
-    ClientForward, Effect, Event, Relay, RelaySettings, ServerForward, StateSeal, StreamId,
-    Timestamp,
+    AccessNumber, ClientForward, Effect, Event, Relay, RelaySettings, ServerForward, StateSeal,
+    StreamId, Timestamp,
 };
 use client::Client;
 use record::{Kept, TaskKept};
@@ -52,6 +52,10 @@ pub(super) struct World {
     pub(super) cancels: Vec<String>,
     /// The proof of the client's requests.
     pub(super) proof: ProofNumber,
+    /// The access token of the client's requests.
+    pub(super) access: AccessNumber,
+    /// The access tokens of the calls that waited for the last answers.
+    pub(super) delivers_for: Vec<AccessNumber>,
     pub(super) restarts: u32,
     /// The evidence in the audit that acts, which counted, may be no person's.
     pub(super) doubts: Vec<(String, NotAPerson)>,
@@ -93,6 +97,8 @@ impl World {
             tasks: Vec::new(),
             cancels: Vec::new(),
             proof: ProofNumber::default(),
+            access: AccessNumber::default(),
+            delivers_for: Vec::new(),
             restarts: 0,
             doubts: Vec::new(),
             not_shown: Vec::new(),
@@ -140,7 +146,7 @@ impl World {
     }
 
     pub(super) fn client_sends(&mut self, frame: &str) {
-        let stream = StreamId::of_request(0, self.proof);
+        let stream = StreamId::of_request(0, self.proof).with_access(self.access);
         if let ClientForward::AsIs(_) = self.relay.client_frame(self.now, stream, frame.as_bytes())
         {
             self.to_server.push_back(frame.to_owned());
@@ -200,7 +206,14 @@ impl World {
                     self.client_settled(&record, &outcome);
                     self.events.push_back(Event::Answered { question });
                 }
-                Effect::BeginDelivery { questions, records } => self.take(questions, &records),
+                Effect::BeginDelivery {
+                    questions,
+                    records,
+                    accesses,
+                } => {
+                    self.delivers_for = accesses;
+                    self.take(questions, &records);
+                }
                 Effect::MoveToPeople {
                     record, why, calls, ..
                 } => self.moved(&record, why, calls),

@@ -7,8 +7,6 @@ mod request;
 mod response;
 
 use std::borrow::Cow;
-#[cfg(feature = "teams")]
-use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +29,7 @@ use serde_json::json;
 use tokio::runtime::Handle;
 
 use crate::callers::resource::Resource;
-use crate::callers::{CallerStanding, ProvenCaller, SessionCaller, Unauthenticated};
+use crate::callers::{EndedTokens, ProvenCaller, SessionCaller, SessionStanding, Unauthenticated};
 use crate::config::{ByteLimits, ConfiguredServer, ServerTarget, UpstreamCredentials};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
 use crate::listener::call_memory::{ArrivingMessage, CallMemory};
@@ -189,7 +187,11 @@ impl McpEndpoint {
                 let Some(endpoint) = weak.upgrade() else {
                     return;
                 };
-                endpoint.end_idle();
+                // Ending a session may wait for its driver.
+                let ended = tokio::task::spawn_blocking(move || endpoint.end_idle()).await;
+                if let Err(error) = ended {
+                    tracing::error!(%error, "idle sessions could not be ended");
+                }
             }
         });
         endpoint
@@ -297,9 +299,7 @@ impl McpEndpoint {
             }
         };
         peers.counts().taken();
-        #[cfg(feature = "teams")]
-        callers.note_forwarded(&caller, headers);
-        match callers.forwarded(caller) {
+        match callers.forwarded(caller, headers) {
             Ok(caller) => Ok(caller),
             Err(refused) => Err(Box::new(self.refusal(refused, resource).await)),
         }
@@ -332,35 +332,65 @@ impl McpEndpoint {
     #[cfg(feature = "teams")]
     async fn ask_again(&self) {
         // Under the lock: a session held here would count as being served, and could not be evicted.
-        let callers: BTreeSet<String> = self
+        let sessions = self
             .sessions()
             .values()
             .filter(|held| held.has_work() || held.client.is_listened_to())
-            .map(|held| held.principal.clone())
+            .map(|held| (held.caller.clone(), held.pool.accesses()))
             .collect();
-        let asked = callers
-            .iter()
-            .map(|caller| self.runtime.callers.ask_again(caller));
-        futures::future::join_all(asked).await;
+        self.runtime.callers.ask_again(sessions).await;
     }
 
-    /// Ends the sessions of callers that may no longer be served. Their questions stay in the record until they expire.
+    /// Ends the sessions of callers that may no longer be served, and in the others the calls that came with tokens that have
+    /// ended. Their questions stay in the record until they expire.
     fn end_revoked(&self) {
         let callers = &self.runtime.callers;
-        let (mut expired, mut ended) = (Vec::new(), Vec::new());
-        self.sessions().retain(|_, held| {
-            if callers.standing(&held.principal) != CallerStanding::Ended {
-                return true;
+        // Every request waits for the lock, and the record may be slow or away, so it is asked before. A session held here
+        // would count as being served, and could not be evicted.
+        let sessions: Vec<_> = self
+            .sessions()
+            .iter()
+            .map(|(name, held)| (name.clone(), held.caller.clone()))
+            .collect();
+        let mut known = HashMap::new();
+        let standings: HashMap<String, (Arc<SessionCaller>, SessionStanding)> = sessions
+            .into_iter()
+            .map(|(name, caller)| {
+                let standing = callers.standing_of_session(&caller, &mut known);
+                (name, (caller, standing))
+            })
+            .collect();
+        let (mut expired, mut ended, mut in_part) = (Vec::new(), Vec::new(), Vec::new());
+        self.sessions().retain(|name, held| {
+            let of_this = standings.get(name);
+            let of_this = of_this.filter(|(caller, _)| Arc::ptr_eq(caller, &held.caller));
+            match of_this.map(|(_, standing)| *standing) {
+                Some(SessionStanding::Valid | SessionStanding::Unknown) => {
+                    let tokens = callers.take_ended_tokens(&held.caller, &held.pool.accesses());
+                    if tokens != EndedTokens::default() {
+                        in_part.push((held.clone(), tokens));
+                    }
+                }
+                Some(SessionStanding::MayComeBack) => expired.push(held.clone()),
+                Some(SessionStanding::Ended) => {
+                    ended.push(held.clone());
+                    return false;
+                }
+                // It was opened meanwhile.
+                None => {}
             }
-            let keep = callers.may_come_back(&held.principal);
-            let list = if keep { &mut expired } else { &mut ended };
-            list.push(held.clone());
-            keep
+            true
         });
         for held in expired {
             // The same caller collects the results with its next token, and opens the session's stream with it.
             held.pool.hand_back();
             held.client.hang_up();
+        }
+        for (held, tokens) in in_part {
+            held.pool.end_tokens(&tokens);
+            if !tokens.revoked.is_empty() {
+                held.client.hang_up();
+            }
         }
         for held in ended {
             held.end();
@@ -566,7 +596,7 @@ impl McpEndpoint {
         let mut sessions = self.sessions();
         let mut evicted = None;
         if let Some(held) = sessions.get(&name) {
-            let has_room = held.caller.number_of(&caller).is_some();
+            let has_room = held.caller.has_room_for(&caller);
             if has_room && !held.pool.is_over() {
                 held.touch();
                 return Ok((held.clone(), None));
@@ -580,7 +610,7 @@ impl McpEndpoint {
         }
         let client = Arc::new(ResponseStreams::of_caller(principal));
         let passed = self.passed_by(&caller, headers);
-        let caller = SessionCaller::new(caller);
+        let caller = SessionCaller::of_any_client(caller);
         let start = self.starts(&caller, &passed, &client);
         let most = match &self.server.target {
             ServerTarget::Program(_) if !self.server.share_child => child_pool::CHILDREN,
@@ -674,7 +704,7 @@ impl McpEndpoint {
         };
         match held.filter(is_own) {
             // A client whose proofs differ too often opens another one.
-            Some(held) if held.caller.number_of(caller).is_some() => {
+            Some(held) if held.caller.has_room_for(caller) => {
                 held.touch();
                 Ok(held)
             }
@@ -836,7 +866,7 @@ async fn post(
         Err(response) => return *response,
     };
     // The body may have been slow, and the caller's key may have been revoked meanwhile.
-    if let Err(refused) = endpoint.runtime.callers.check_again(caller.binding()) {
+    if let Err(refused) = endpoint.runtime.callers.check_again(&caller) {
         return endpoint.refusal(refused, &state.resource).await;
     }
     let message = match arrived {

@@ -44,11 +44,10 @@ pub(super) async fn take(
         return refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, why);
     }
     let frame = FrameBytes::Seen(&message.frame, &message.index);
-    let Some(proof) = held.caller.number_of(caller) else {
+    let number = held.stream_ids.fetch_add(1, Ordering::Relaxed) + 1;
+    let Some(stream_id) = held.caller.stream_of(number, caller) else {
         return no_session();
     };
-    let number = held.stream_ids.fetch_add(1, Ordering::Relaxed) + 1;
-    let stream_id = StreamId::of_request(number, proof);
     let carried = carried(headers, &held.credentials);
     if message.shape == Shape::Notification && !message.is_notice() {
         return refusal(StatusCode::BAD_REQUEST, -32600, NEEDS_ID);

@@ -14,15 +14,15 @@ mod origin;
 mod reply_check;
 mod wrong_answers;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::Id;
 use rustc_hash::FxHashMap;
 
-use crate::parts::calls::Call;
+use crate::parts::calls::{Call, Calls};
 use crate::parts::effect_queue::EffectQueue;
-use crate::{AskId, AskedVia, CallId, Effect, Timestamp};
+use crate::{AccessNumber, AskId, AskedVia, CallId, Effect, Timestamp};
 pub(crate) use ask::{Ask, ClientReply, NewAsk, message_again};
 pub(crate) use attribution::Attribution;
 pub(crate) use origin::{Origin, RoundId};
@@ -117,14 +117,31 @@ impl Asks {
         }
     }
 
-    /// Takes the answers of these questions out of the record.
-    pub(crate) fn begin_delivery(&mut self, questions: Vec<AskId>, effects: &mut EffectQueue) {
+    /// Takes the answers of these questions, which may be of these calls, out of the record.
+    pub(crate) fn begin_delivery(
+        &mut self,
+        questions: Vec<AskId>,
+        calls: &Calls,
+        effects: &mut EffectQueue,
+    ) {
+        let of_calls = questions
+            .iter()
+            .filter_map(|key| self.by_key.get(key)?.call());
+        let accesses: BTreeSet<AccessNumber> = of_calls
+            .filter_map(|call| calls.get(call))
+            .map(Call::access)
+            .filter(|access| access.is_some())
+            .collect();
         let mut records = Vec::new();
         for key in &questions {
             let ask = self.by_key.get_mut(key);
             records.extend(ask.and_then(Ask::begin_delivery));
         }
-        effects.push(Effect::BeginDelivery { questions, records });
+        effects.push(Effect::BeginDelivery {
+            questions,
+            records,
+            accesses: accesses.into_iter().collect(),
+        });
     }
 
     /// Records that the question is in the record under this id, and can be answered at this address. Returns it,

@@ -18,13 +18,15 @@ use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::log_levels::LogLevel;
 use crate::parts::retry_answers::RetryAnswers;
 use crate::parts::server_round::Round;
-use crate::{AskId, CallKind, CallSummary, StreamId, Timestamp};
+use crate::{AccessNumber, AskId, CallKind, CallSummary, StreamId, Timestamp};
 
 /// One request of the client.
 pub(crate) struct Call {
     permit: Permit,
     /// The id that the client knows it by.
     client_id: Id,
+    /// The access token of the request that made it last.
+    access: AccessNumber,
     waiter: Waiter,
     request: Request,
     /// The id that the server knows it by, or knew it by last.
@@ -107,6 +109,7 @@ impl Call {
         Self {
             permit,
             client_id: id.clone(),
+            access: stream.access(),
             waiter: Waiter::Client { stream, since: now },
             request,
             upstream_id: id,
@@ -228,6 +231,11 @@ impl Call {
         Some(self.request.call()?.proof())
     }
 
+    /// Returns the access token of the request that made it last.
+    pub(crate) fn access(&self) -> AccessNumber {
+        self.access
+    }
+
     /// Detaches the client. Returns the stream on which it waited.
     pub(super) fn detach(&mut self) -> Option<StreamId> {
         let stream = self.stream();
@@ -263,6 +271,7 @@ impl Call {
     /// Attaches a client that has made the call again with this id and waits on this stream.
     pub(super) fn attach(&mut self, now: Timestamp, stream: StreamId, id: Option<Id>) {
         self.waiter = Waiter::Client { stream, since: now };
+        self.access = stream.access();
         if let Some(call) = self.request.call_mut() {
             call.made_with(stream.proof());
         }

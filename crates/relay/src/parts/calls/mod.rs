@@ -27,7 +27,7 @@ use rustc_hash::FxHashMap;
 use crate::parts::call_budget::CallBudget;
 use crate::parts::progress_seen::ProgressSeen;
 use crate::parts::server_round::Round;
-use crate::{CallId, CallSummary, ServerForward, StreamId, Timestamp};
+use crate::{AccessNumber, CallId, CallSummary, ServerForward, StreamId, Timestamp};
 pub(crate) use call::{Call, Finished};
 pub(crate) use call_progress::CallProgress;
 pub(crate) use candidates::OTHERS;
@@ -320,6 +320,11 @@ impl Calls {
             .collect();
         keys.sort_unstable();
         keys
+    }
+
+    /// Returns the access token of each call, in no order.
+    pub(crate) fn accesses(&self) -> impl Iterator<Item = AccessNumber> {
+        self.by_key.values().map(Call::access)
     }
 
     pub(crate) fn len(&self) -> usize {

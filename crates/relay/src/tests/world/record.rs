@@ -174,9 +174,9 @@ impl World {
                 self.client_settled(&record, &outcome);
                 Event::Answered { question }
             }
-            Effect::BeginDelivery { questions, records }
-                if records.iter().all(|id| noted(self, id)) =>
-            {
+            Effect::BeginDelivery {
+                questions, records, ..
+            } if records.iter().all(|id| noted(self, id)) => {
                 self.delivery_begun(questions, &records)
             }
             other => return Some(other),
