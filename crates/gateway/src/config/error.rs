@@ -503,7 +503,6 @@ mod tests {
                 "state = \"s\"\nrecord = \"sekret\"\nrecord = \"sekret\"",
                 "",
             ),
-            ("record-password = { env = \"sekret\", file = 1 }", ""),
             ("record-password = \"sekret\" x", ""),
             ("record-password = sekret", ""),
             ("record-pasword = \"sekret\"", ""),
