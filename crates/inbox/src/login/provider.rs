@@ -298,7 +298,6 @@ impl ProviderClient {
         let is_verified =
             self.trust_mail || claims.get("email_verified") == Some(&Value::Bool(true));
         let names = ["name", "preferred_username", "email"];
-        let auth_at = claims.get("auth_time").and_then(Value::as_u64);
         LoginIdentity {
             issuer: issuer.to_owned(),
             subject: subject.to_owned(),
@@ -310,7 +309,7 @@ impl ProviderClient {
             mail: text("email").filter(|_| is_verified).map(str::to_owned),
             claims: groups(claims, &self.groups_claim),
             sid: text("sid").map(str::to_owned),
-            auth_at: auth_at.map(|at| Timestamp::from_millis(at.saturating_mul(1_000))),
+            auth_at: claims.get("auth_time").map(auth_time),
         }
     }
 }
@@ -769,6 +768,14 @@ pub(super) async fn logout_token(
     }
     // Open pages notice it at their next check.
     StatusCode::OK.into_response()
+}
+
+/// Returns the time of a login from `auth_time`, which counts seconds since 1970, also in fractions. One that cannot be read
+/// is no recent login.
+fn auth_time(claim: &Value) -> Timestamp {
+    let seconds = claim.as_f64().unwrap_or_default();
+    let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    Timestamp::from_epoch(time)
 }
 
 #[cfg(test)]
