@@ -809,6 +809,7 @@ mod tests {
                 arguments: vec![],
                 environment: vec![],
                 inherits: Inherits::All,
+                withheld: Vec::new(),
             })
         };
         assert_eq!(name_of(&program("/usr/bin/files.sh")), "files");

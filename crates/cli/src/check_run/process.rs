@@ -39,6 +39,7 @@ pub(super) fn connect(
             .map(|(name, value)| (text(name), text(value)))
             .collect(),
         inherits: Inherits::All,
+        withheld: Vec::new(),
     };
     let name = text(program);
     let server = RawServer::start(&start, &name, LONGEST).map_err(|error| {

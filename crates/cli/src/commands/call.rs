@@ -159,10 +159,9 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, Failure> {
 fn gateway_server(target: &Target, access: &ServerAccess) -> Option<ConfiguredServer> {
     let at = match target {
         Target::Url(url) => config::ServerTarget::Url(HttpTarget {
-            url: url.clone(),
             token: access.token.clone(),
             headers: access.headers.clone(),
-            sign_in: None,
+            ..HttpTarget::new(url.clone())
         }),
         Target::Command { program, arguments } => config::ServerTarget::Program(Program {
             program: program.clone(),
@@ -176,6 +175,7 @@ fn gateway_server(target: &Target, access: &ServerAccess) -> Option<ConfiguredSe
                 })
                 .collect(),
             inherits: Inherits::All,
+            withheld: Vec::new(),
         }),
         _ => return None,
     };

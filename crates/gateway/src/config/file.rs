@@ -21,7 +21,7 @@ use super::database::password_in;
 use super::error::keys_of;
 use super::login::{FileLogin, LoginContext};
 use super::oidc;
-use super::secret::FileSecret;
+use super::secret::{FileSecret, variables_of_secrets};
 use super::teams::{MatchedCallers, TeamTables, check_reauth};
 use super::upstream::{FileAuthSetting, OwnAccess, UpstreamCredentials};
 use super::{
@@ -439,11 +439,12 @@ impl Config {
         }
         let channels = tables.read_channels(text, teams.as_deref())?;
         let inbox = file.inbox.map(Spanned::into_inner);
+        let secrets = variables_of_secrets(text);
         let read = |(name, server): (String, Spanned<FileServer>)| {
             let start = server.span().start;
             let server = server.into_inner();
             server
-                .read(name, inbox.is_some(), &auth)
+                .read(name, inbox.is_some(), &auth, &secrets)
                 .map_err(|(fault, place)| fault.at(text, place.unwrap_or(start)))
         };
         let servers = file.servers.into_iter().map(read);
@@ -567,6 +568,7 @@ impl FileServer {
         name: String,
         inbox: bool,
         auth: &Auth,
+        secrets: &[String],
     ) -> Result<ConfiguredServer, MisplacedServerError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if name.is_empty() || !name.bytes().all(plain) {
@@ -627,6 +629,7 @@ impl FileServer {
             command => {
                 let program = command.flatten().map(|program| Program {
                     inherits: Inherits::AllButDatabase,
+                    withheld: secrets.to_vec(),
                     ..program
                 });
                 self.answer_with.resolve(program, inbox)

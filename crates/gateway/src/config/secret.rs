@@ -61,6 +61,37 @@ impl FileSecret {
     }
 }
 
+/// The settings whose text is the name of a variable with a secret.
+const NAMED: [&str; 2] = ["token-env", "client-secret-env"];
+
+/// Returns the environment variables that a file names for secrets.
+pub(super) fn variables_of_secrets(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    if let Ok(file) = toml::from_str::<toml::Table>(text) {
+        add_variables(&file, &mut names);
+    }
+    names
+}
+
+fn add_variables(table: &toml::Table, names: &mut Vec<String>) {
+    for (key, value) in table {
+        match value {
+            toml::Value::String(name) if is_variable(table, key) => names.push(name.clone()),
+            toml::Value::Table(inner) => add_variables(inner, names),
+            toml::Value::Array(all) => {
+                let inner = all.iter().filter_map(toml::Value::as_table);
+                inner.for_each(|inner| add_variables(inner, names));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns `true` if the text of this setting is the name of a variable: of `{ env = "NAME" }`, which has no other member.
+fn is_variable(table: &toml::Table, key: &str) -> bool {
+    NAMED.contains(&key) || key == "env" && table.len() == 1
+}
+
 /// Returns each environment variable that the file names for a secret and that is not set, with its line.
 pub fn unset_variables(text: &str) -> Vec<String> {
     unset_among(text, |name| std::env::var_os(name).is_some())
@@ -91,6 +122,17 @@ fn unset_among(text: &str, is_set: impl Fn(&str) -> bool) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_variable_of_a_secret_is_found() {
+        let file = "record-password = { env = \"A\" }\n[auth.oidc]\nclient-secret = { env = 'B' }\n\
+            [channels.slack]\ntoken.env = \"C\"\n[[channels.hooks]]\nheaders = [{ value = { env = \"D\" } }]\n\
+            [servers.s]\ntoken-env = \"E\"\nclient-secret-env = \"F\"\n[servers.t]\nenv = { SET = \"no\" }\n\
+            proxy = { file = \"G\" }\n";
+        let mut names = variables_of_secrets(file);
+        names.sort();
+        assert_eq!(names, ["A", "B", "C", "D", "E", "F"]);
+    }
 
     #[test]
     fn every_variable_of_a_secret_that_is_not_set_is_named_with_its_line() {

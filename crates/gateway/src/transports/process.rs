@@ -22,6 +22,8 @@ pub struct Program {
     pub environment: Vec<(String, String)>,
     /// The inherited part of the gateway's own environment.
     pub inherits: Inherits,
+    /// Variables that are not inherited: a file names them for secrets of the gateway.
+    pub withheld: Vec<String>,
 }
 
 /// The part of the gateway's own environment that a server gets.
@@ -94,6 +96,7 @@ impl Program {
             arguments: words.collect(),
             environment: Vec::new(),
             inherits: Inherits::All,
+            withheld: Vec::new(),
         })
     }
 
@@ -113,7 +116,9 @@ impl Program {
     pub(crate) fn variables(&self) -> Vec<(OsString, OsString)> {
         // A name that is not text is not one of ours, and cannot be listed in a file.
         let passes = |name: &OsString| match name.to_str() {
-            Some(name) => self.inherits.passes(name),
+            Some(name) => {
+                self.inherits.passes(name) && !self.withheld.iter().any(|own| own == name)
+            }
             None => self.inherits != Inherits::Usual,
         };
         let inherited = std::env::vars_os().filter(|(name, _)| passes(name));
@@ -370,6 +375,14 @@ mod tests {
         let other = Inherits::AllButDatabase;
         assert!(other.passes("TOKEN_OF_B") && !other.passes("MCP_ELICIT_LOG"));
         assert!(!other.passes("PGPASSWORD") && !other.passes("PGPASSFILE"));
+        let has_path = |program: &Program| {
+            let all = program.variables();
+            all.iter().any(|(name, _)| name == "PATH")
+        };
+        let mut program = Program::from_words(["answer"]).unwrap();
+        assert!(has_path(&program));
+        program.withheld = vec!["PATH".to_owned()];
+        assert!(!has_path(&program));
     }
 
     #[cfg(unix)]
