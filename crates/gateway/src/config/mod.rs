@@ -42,7 +42,9 @@ pub(crate) use teams::zone_of;
 pub use upstream::{HeaderError, UpstreamCredentials, upstream_header};
 
 pub use crate::listener::origin_guard::is_origin;
-pub use crate::transports::http_upstream::{HttpTarget, NoAddress, UpstreamSignIn, sign_in_folder};
+pub use crate::transports::http_upstream::{
+    ConnectionThread, HttpTarget, NoAddress, UpstreamSignIn, sign_in_folder,
+};
 pub use crate::transports::process::{Inherits, Program};
 use mcp_elicit_inbox::OpenLink;
 use mcp_elicit_inbox::login::LoginSettings;

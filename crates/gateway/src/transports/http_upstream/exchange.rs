@@ -478,7 +478,11 @@ impl HttpUpstream {
             .headers(self.authorized(headers.clone()).await?)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream");
-        let response = request.body(opening).send().await.map_err(words)?;
+        let response = self
+            .thread
+            .connecting(request.body(opening).send())
+            .await
+            .map_err(words)?;
         if !response.status().is_success() {
             return Err(words_of(response.status()));
         }
@@ -558,7 +562,7 @@ impl HttpUpstream {
         if let Some(id) = last_id {
             request = request.header(LAST_EVENT, id);
         }
-        Ok(request.send().await?)
+        Ok(self.thread.connecting(request.send()).await?)
     }
 
     /// Reads the stream on which a server of the pushed era sends messages that belong to no request, opened again as

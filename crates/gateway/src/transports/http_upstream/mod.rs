@@ -1,6 +1,7 @@
 //! A server over Streamable HTTP: every frame a POST, answered with JSON or a stream of events; in the pushed era also
 //! a session and a stream that the server may write to at any time.
 
+mod connection_thread;
 mod exchange;
 mod failure;
 mod param_headers;
@@ -36,6 +37,7 @@ use crate::runtime::StartError;
 use crate::server_challenge::ServerChallenge;
 use crate::session::{ForwardedHeaders, ServerTransport, Session};
 
+pub use connection_thread::ConnectionThread;
 pub use sign_in::{UpstreamSignIn, sign_in_folder};
 pub(crate) use token_exchange::TokenExchange;
 
@@ -50,6 +52,8 @@ pub struct HttpTarget {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The operator's sign-in, whose token replaces the `Authorization` of clients.
     pub sign_in: Option<UpstreamSignIn>,
+    /// The thread of its connections.
+    pub thread: ConnectionThread,
 }
 
 /// An unusable address.
@@ -79,6 +83,7 @@ impl HttpTarget {
             token: None,
             headers: Vec::new(),
             sign_in: None,
+            thread: ConnectionThread::default(),
         }
     }
 
@@ -117,6 +122,7 @@ impl HttpTarget {
 /// A server at a URL.
 pub(crate) struct HttpUpstream {
     client: Client,
+    thread: ConnectionThread,
     url: Url,
     max_frame: usize,
     repeating: HeaderSource,
@@ -253,9 +259,13 @@ impl HttpUpstream {
             client = client.tls_certs_only([]);
         }
         let client = client.build().map_err(|error| address(error.to_string()))?;
+        at.thread
+            .start()
+            .map_err(|error| address(error.to_string()))?;
         let (queue, outgoing) = mpsc::unbounded_channel();
         let server = Arc::new_cyclic(|me| Self {
             client,
+            thread: at.thread.clone(),
             url,
             max_frame,
             repeating,
@@ -408,7 +418,9 @@ impl HttpUpstream {
         for (name, value) in session {
             request = request.header(name, value);
         }
-        request.body(outgoing.frame.clone()).send()
+        let thread = self.thread.clone();
+        let sent = request.body(outgoing.frame.clone()).send();
+        async move { thread.connecting(sent).await }
     }
 
     fn session_headers(&self) -> Vec<(HeaderName, HeaderValue)> {
@@ -798,7 +810,7 @@ impl HttpUpstream {
     /// Ends a session at the server. A server that does not accept it keeps the session until it times out there.
     fn delete_session(&self, id: HeaderValue, authorization: Option<HeaderValue>) {
         let mut request = self.client.delete(self.url.clone()).header(SESSION, id);
-        let me = self.me.upgrade();
+        let (me, thread) = (self.me.upgrade(), self.thread.clone());
         self.runtime.spawn(async move {
             let headers = authorization.map(|value| (AUTHORIZATION, value));
             let headers = match me {
@@ -809,7 +821,7 @@ impl HttpUpstream {
             if let Ok(headers) = headers {
                 request = request.headers(headers);
             }
-            let _ = request.send().await;
+            let _ = thread.connecting(request.send()).await;
         });
     }
 }
