@@ -457,15 +457,21 @@ impl PostgresDatabase {
         }
     }
 
-    /// Waits for work on the calling thread.
-    pub(super) fn wait<T>(work: impl Future<Output = T>) -> T {
+    /// Waits for work on the calling thread. Its sockets and timers are those of the connections' thread: the runtime of the
+    /// caller may have no other thread left that would serve them.
+    pub(super) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        let run = || {
+            let connections = self.inner.runtime.0.as_ref();
+            let _entered = connections.map(|runtime| runtime.handle().enter());
+            futures::executor::block_on(work)
+        };
         let many = Handle::try_current()
             .is_ok_and(|here| here.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread);
         if many {
             // Other tasks of this thread go on.
-            tokio::task::block_in_place(|| futures::executor::block_on(work))
+            tokio::task::block_in_place(run)
         } else {
-            futures::executor::block_on(work)
+            run()
         }
     }
 }

@@ -80,7 +80,7 @@ impl PostgresTables {
             let why = std::io::Error::other("the database was away a moment ago");
             return Err(DatabaseError::of_server(DatabaseFault::Away, why).into());
         }
-        let done = PostgresDatabase::wait(work);
+        let done = self.database.wait(work);
         match &done {
             Err(fault) if fault.is_in_database() => *seen() = Some(Instant::now()),
             Ok(_) if since.is_some() => *seen() = None,
