@@ -88,6 +88,17 @@ pub struct NewQuestion {
     pub team: Option<TeamPlan>,
     /// The `traceparent` of the span in which it is asked (W3C Trace Context); `None` if its call is not traced.
     pub trace: Option<String>,
+    /// The task of the server that asks; `None` if a call asks.
+    pub task: Option<TaskEntry>,
+}
+
+/// The place of a question in a task of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskEntry {
+    /// The id of the task.
+    pub task: String,
+    /// The key of the question in the `inputRequests` of the task.
+    pub key: String,
 }
 
 /// The people whom a rule asks. The relay and the record pass it on without reading it.

@@ -569,6 +569,7 @@ fn fault(fault: RecordError) -> QuestionStoreError {
         | RecordError::Encryption(_)
         | RecordError::NotWritten
         | RecordError::DeliveryNotWritten { .. }
+        | RecordError::AskedElsewhere
         | RecordError::Contended
         | RecordError::TooManyOpen { .. }
         | RecordError::TooLarge(_) => QuestionStoreError::Unreachable(Box::new(fault)),

@@ -158,6 +158,7 @@ async fn asked(
         outlives: true,
         team,
         trace: None,
+        task: None,
     };
     let who = SessionIdentity {
         server: ServerIdentity {

@@ -443,8 +443,8 @@ async fn an_answer_about_a_token_of_another_kind_is_no_access() {
             assert_eq!(asked.is_ok(), is_access, "{token}: {asked:?}");
         }
         let signed = issuer.sign(&with(&issuer, claim, json!(value)));
-        let verified = verifier.verify(&signed, &[RESOURCE], now()).await;
-        assert_eq!(verified.is_ok(), is_access, "{token}: {verified:?}");
+        let checked = verifier.verify(&signed, &[RESOURCE], now()).await;
+        assert_eq!(checked.is_ok(), is_access, "{token}: {checked:?}");
     }
     // An ID token is for the client that requested it.
     for (token_type, is_access) in [(json!(null), false), (json!("Bearer"), true)] {

@@ -3,7 +3,7 @@
 use crate::{RecordEvent, SessionKey};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::{Delivery, Lifecycle};
-use mcp_elicit_core::question::{AskedVia, NewQuestion};
+use mcp_elicit_core::question::{AskedVia, Ending, NewQuestion};
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
@@ -45,8 +45,11 @@ impl Record {
         };
         let mut live = Live::new(question, tell, &row.binding);
         live.progress = VoteProgress::of(&row);
-        let is_at_once =
-            durability == Durability::Behind && self.store.has_room() && self.is_new(&row.binding);
+        let is_of_task = asked.task.is_some();
+        let is_at_once = durability == Durability::Behind
+            && !is_of_task
+            && self.store.has_room()
+            && self.is_new(&row.binding);
         if is_at_once && self.admit_at_once(&row) && self.admit_bytes_at_once(&row).is_ok() {
             return Applied::Now(self.create_exclusive(row, live));
         }
@@ -57,6 +60,9 @@ impl Record {
         let call = asked.call.as_ref().filter(|_| row.team.is_some());
         let evidence = call.map(|call| self.keys.identity.evidence(&call.digest));
         Applied::pending(async move {
+            if is_of_task {
+                return record.create_in_task(row, form, live, evidence).await;
+            }
             let created = record.create_awaited(row, form, live, can_be_found, evidence);
             created.await
         })
@@ -86,24 +92,69 @@ impl Record {
     ) -> Result<RecordedQuestion, RecordError> {
         if can_be_found
             && !self.is_new(&row.binding)
-            && let Some(row) = self.left_over(&live).await?
+            && let Some(found) = self.adopt_left_over(&live).await?
         {
-            let id = row.id.clone();
-            match self.adopt(row).await {
-                Ok(Some(taken)) => {
-                    if let Some(live) = self.live().get_mut(&id) {
-                        live.is_adopting = false;
-                    }
-                    return Ok(taken);
-                }
-                // Another gateway was first: the question is asked again, beside it.
-                Ok(None) => drop(self.live().remove(&id)),
-                Err(fault) => {
-                    self.live().remove(&id);
-                    return Err(fault);
-                }
-            }
+            return Ok(found);
         }
+        // If another gateway was first, the question is asked again, beside it.
+        self.insert_awaited(row, form, live, evidence).await
+    }
+
+    /// Writes a question of a task, unless another session of its caller has asked it: people answer it there, once.
+    async fn create_in_task(
+        self: &Arc<Self>,
+        row: Row,
+        form: Option<Arc<Form>>,
+        live: Live,
+        evidence: Option<String>,
+    ) -> Result<RecordedQuestion, RecordError> {
+        if let Some(found) = self.adopt_left_over(&live).await? {
+            return Ok(found);
+        }
+        let (id, binding) = (row.id.clone(), row.binding.clone());
+        if self.is_asked_elsewhere(&id, &binding).await? {
+            return Err(RecordError::AskedElsewhere);
+        }
+        let created = self.insert_awaited(row, form, live, evidence).await?;
+        // Another one may have been written meanwhile. Each of both yields if it sees the other: the next status asks again.
+        if self.is_asked_elsewhere(&id, &binding).await? {
+            self.end_awaited(&id, Ending::CallEnded).await?;
+            return Err(RecordError::AskedElsewhere);
+        }
+        Ok(created)
+    }
+
+    /// Returns `true` if the record has the same question in another row, which is open or whose answer waits for the server.
+    async fn is_asked_elsewhere(&self, id: &str, binding: &str) -> Result<bool, RecordError> {
+        let rows = self.store.by_binding(binding.to_owned()).await?;
+        let now = self.now();
+        let counts = |row: &Row| row.id != id && !row.lifecycle.is_due(now);
+        Ok(rows.iter().any(counts))
+    }
+
+    async fn adopt_left_over(&self, live: &Live) -> Result<Option<RecordedQuestion>, RecordError> {
+        let Some(row) = self.left_over(live).await? else {
+            return Ok(None);
+        };
+        let id = row.id.clone();
+        let adopted = self.adopt(row).await;
+        if let Ok(Some(_)) = &adopted {
+            if let Some(live) = self.live().get_mut(&id) {
+                live.is_adopting = false;
+            }
+        } else {
+            self.live().remove(&id);
+        }
+        adopted
+    }
+
+    async fn insert_awaited(
+        &self,
+        row: Row,
+        form: Option<Arc<Form>>,
+        live: Live,
+        evidence: Option<String>,
+    ) -> Result<RecordedQuestion, RecordError> {
         self.admit(&row).await?;
         self.admit_bytes(&row).await?;
         if let Some(form) = form.filter(|form| !form.is_unread()) {

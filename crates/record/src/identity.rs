@@ -2,7 +2,7 @@
 //! and the audit can distinguish questions without revealing them.
 
 use mcp_elicit_core::digest::DigestKey;
-use mcp_elicit_core::question::NewQuestion;
+use mcp_elicit_core::question::{NewQuestion, TaskEntry};
 use mcp_elicit_core::wire::members::Members;
 use std::fmt;
 use std::io;
@@ -135,6 +135,15 @@ impl SessionIdentity {
 impl SessionScope {
     /// Returns a deduplication key; random if the call is unknown.
     pub(super) fn binding(&self, key: &IdentityKey, asked: &NewQuestion) -> io::Result<String> {
+        let rule = asked.team.iter().map(|team| team.rule_digest.as_bytes());
+        if let Some(TaskEntry { task, key: entry }) = &asked.task {
+            // The same one in every session, whatever is known there of its calls.
+            let question = asked.identity_text();
+            let mut parts = vec![self.hash.as_bytes(), task.as_bytes(), entry.as_bytes()];
+            parts.push(question.as_bytes());
+            parts.extend(rule);
+            return Ok(key.hash("question of a task", &parts));
+        }
         if asked.is_ambiguous() {
             return encryption::random_id();
         }
@@ -143,7 +152,7 @@ impl SessionScope {
         let question = asked.identity_text();
         let mut parts = vec![self.hash.as_bytes(), digest.as_bytes(), question.as_bytes()];
         // Under another rule it is another question: an answer does not count for people who were not asked.
-        parts.extend(asked.team.iter().map(|team| team.rule_digest.as_bytes()));
+        parts.extend(rule);
         Ok(key.hash("question", &parts))
     }
 }

@@ -69,6 +69,7 @@ pub mod peers;
 mod presence;
 pub mod principal;
 pub mod refusals;
+mod release;
 mod reseal;
 pub mod restored;
 mod row;
@@ -144,6 +145,9 @@ pub enum RecordError {
         /// The error of the store.
         source: RecordStoreError,
     },
+    /// The same question of a task waits for people in another session of its caller, or its answer for the server.
+    #[error("the question of the task is asked in another session already")]
+    AskedElsewhere,
     /// Other changes of the same question kept winning.
     #[error("the question keeps changing")]
     Contended,

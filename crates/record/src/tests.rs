@@ -17,6 +17,7 @@ mod calls;
 mod chain;
 mod combined;
 mod not_a_person;
+mod of_tasks;
 mod purged_audit;
 mod reads;
 mod refused;
@@ -83,6 +84,7 @@ pub(crate) fn asked(message: &str) -> NewQuestion {
         outlives: true,
         team: None,
         trace: None,
+        task: None,
     }
 }
 

@@ -45,7 +45,7 @@ impl Relay {
             | Origin::Approval { .. }
             | Origin::Task { .. } => {
                 self.asks
-                    .begin_delivery(vec![key], &self.calls, &mut self.effects)
+                    .begin_delivery(vec![key], &self.calls, &mut self.effects);
             }
         }
     }

@@ -353,6 +353,12 @@ pub enum Event {
         /// The question's number.
         question: AskId,
     },
+    /// A question of a task waits for people in another session of its caller, or its answer for the server, so this one is not
+    /// asked.
+    AskedElsewhere {
+        /// The question's number.
+        question: AskId,
+    },
     /// A limit on questions over all sessions is reached, so this one is not asked.
     NotAdmitted {
         /// The question's number.

@@ -429,7 +429,7 @@ impl Relay {
                 self.remove_call(key);
             } else if self.holds.is_held(key) {
                 // A person is being asked: the call waits to be made again.
-                self.detach(key);
+                self.detach(now, key);
                 self.gives_up(key);
             } else if self.client.cancels_by_closing_stream() {
                 self.end_questions_of(now, key, Ending::WithdrawnByClient);

@@ -190,7 +190,7 @@ impl Relay {
         frame: Frame<'_>,
         params: &RawValue,
     ) -> ServerForward {
-        match self.judge_status(now, params) {
+        match self.judge_status(now, params, None) {
             Ok(None) => self.calls.forward_in_session(via),
             Ok(Some(params)) => {
                 if let Some(range) = frame.range(FramePart::Params) {

@@ -92,7 +92,7 @@ impl Relay {
             self.end_in_time(now, key);
         }
         if !self.leave_approval(key) {
-            self.leave_unattended(key);
+            self.leave_unattended(now, key);
         }
         if let Some((stream, frame)) = told {
             self.effects.tell_client(stream, frame, true);

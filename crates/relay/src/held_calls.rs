@@ -20,6 +20,9 @@ const STEP: f64 = 0.001;
 /// The shortest timeout of a client that is believed.
 const LEAST_WAIT: Duration = Duration::from_millis(500);
 
+/// The least time after which a call is looked at for which no client has come back.
+const ABANDONED: Duration = Duration::from_secs(60 * 60);
+
 impl Relay {
     /// Handles a timeout of the client. If the call waits for a person, it keeps waiting, to be made again; otherwise
     /// returns `false`.
@@ -34,7 +37,7 @@ impl Relay {
         if queued {
             self.end_in_time(now, key);
         }
-        self.detach(key);
+        self.detach(now, key);
         self.gives_up(key);
         true
     }
@@ -149,7 +152,7 @@ impl Relay {
         if self.calls.get(key).is_some_and(Call::is_queued) {
             self.end_in_time(now, key);
         }
-        self.detach(key);
+        self.detach(now, key);
         self.effects.tell_client(stream, frame, true);
     }
 
@@ -161,18 +164,18 @@ impl Relay {
     }
 
     /// Detaches the client from the call. The same call made again finds it, in another session of the caller too.
-    pub(crate) fn detach(&mut self, key: CallId) {
+    pub(crate) fn detach(&mut self, now: Timestamp, key: CallId) {
         if self.leave_approval(key) {
             return;
         }
-        if self.leave_unattended(key) {
+        if self.leave_unattended(now, key) {
             self.keep_call(key);
         }
     }
 
     /// Leaves the call waiting for its client; the same call made again in this session finds it. Returns `false` if
     /// nothing can find it.
-    pub(crate) fn leave_unattended(&mut self, key: CallId) -> bool {
+    pub(crate) fn leave_unattended(&mut self, now: Timestamp, key: CallId) -> bool {
         self.holds.end(key, &mut self.timers);
         self.turns.queue_mut().leave(key);
         self.calls.detach(key);
@@ -184,7 +187,34 @@ impl Relay {
             return false;
         };
         self.unattended.add(digest, key);
+        self.timers.cancel(Timer::Quiet(key));
+        self.look_later(now, key);
         true
+    }
+
+    /// Looks at a call without a waiting client after the time for which its result would be kept, or longer.
+    fn look_later(&mut self, now: Timestamp, key: CallId) {
+        let at = now.after(self.settings.keep_results.max(ABANDONED));
+        self.timers.set(at, Timer::Quiet(key));
+    }
+
+    /// Ends a call at the server for which no client has come back, and in which nothing was asked for a while: its server may
+    /// never end it, and it holds the room of other calls. Nobody would get its result either.
+    pub(crate) fn end_if_quiet(&mut self, now: Timestamp, key: CallId) {
+        let call = self.calls.get(key);
+        let Some(call) = call.filter(|call| call.is_upstream() && call.stream().is_none()) else {
+            // Its client is back, or another timer ends it.
+            return;
+        };
+        let asks = call.may_wait_for_answer() || self.approvals.has(key);
+        let was_quiet = self.unattended.set_quiet(key, !asks);
+        if asks || !was_quiet {
+            self.look_later(now, key);
+            return;
+        }
+        tracing::info!(server = %self.settings.server, "a call for which no client came back was ended");
+        self.cancel_upstream(key);
+        self.drop_unattended(now, key);
     }
 
     /// Hands back every held call at once, because the gateway is about to stop.

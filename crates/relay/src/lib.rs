@@ -364,6 +364,7 @@ impl Relay {
                 self.recorded(now, question, record, link, answered);
             }
             Event::NotRecorded { question } => self.not_recorded(now, question),
+            Event::AskedElsewhere { question } => self.asked_elsewhere(question),
             Event::NotAdmitted { question, limit } => self.not_admitted(now, question, limit),
             Event::Answered { question } => self.answered(now, question),
             Event::DeliveryBegun { answers } => self.delivery_begun(now, answers),
@@ -410,6 +411,7 @@ impl Relay {
                 Timer::KeepAlive(call) => self.keep_alive(now, call),
                 Timer::Retry(call) => self.retry_upstream(now, call),
                 Timer::DropUnattended(call) => self.drop_unattended(now, call),
+                Timer::Quiet(call) => self.end_if_quiet(now, call),
                 Timer::AskExpired(question) => self.ended(now, question, Ending::TimedOut, true),
                 Timer::DeliverAgain(question) => self.deliver_again(now, question),
                 Timer::ToolsListing => self.end_listing(now),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mcp_elicit_core::fault::{Fault, PeerFault};
 use mcp_elicit_core::form::{DefectCode, Defects, Form};
 use mcp_elicit_core::link::Link;
+use mcp_elicit_core::question::TaskEntry;
 use mcp_elicit_core::secrecy;
 use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::{ElicitRequest, Frame};
@@ -184,6 +185,17 @@ impl Relay {
             outlives: self.client.outlives_connection(place),
             team,
             trace: None,
+            task: match ask.origin() {
+                Origin::Task { task, entry } => Some(TaskEntry {
+                    task: task.clone(),
+                    key: entry.clone(),
+                }),
+                Origin::Pushed { .. }
+                | Origin::Round { .. }
+                | Origin::PassedRound { .. }
+                | Origin::Approval { .. }
+                | Origin::Url { .. } => None,
+            },
         };
         let entry = self.entry_of(call, ask.origin(), ask.request());
         let key = self.asks.open(ask.entry(entry));
@@ -379,6 +391,11 @@ impl Relay {
         if let Some(call) = call {
             self.present_round(now, call);
         }
+    }
+
+    /// Drops a question of a task that another session of its caller has asked: people answer it there.
+    pub(crate) fn asked_elsewhere(&mut self, key: AskId) {
+        self.drop_question(key, Ending::CallEnded);
     }
 
     /// Ends a question of a caller that has too many open questions.

@@ -60,7 +60,7 @@ impl Relay {
             }
             self.unattended.remove(call);
             if self.repeats_rounds(call) {
-                self.leave_unattended(call);
+                self.leave_unattended(frame.at(), call);
                 self.present_again(call, 0, frame);
             } else {
                 self.resume(call, frame);

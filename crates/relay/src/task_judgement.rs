@@ -25,13 +25,15 @@ use crate::hand_back;
 use crate::new_asks::check;
 use crate::parts::asks::{Attribution, Origin};
 use crate::parts::calls::Call;
-use crate::parts::task_questions::AskedBefore;
+use crate::parts::task_questions::{AskedBefore, Moment};
 use crate::{
     AskId, Audience, CallId, CallSummary, ClientForward, ClientFrame, Ending, Relay, Timestamp,
 };
 
 /// The most questions of a task.
 const QUESTIONS: usize = 1_024;
+/// The statuses of a task that has ended.
+const OVER: [&str; 3] = ["completed", "failed", "cancelled"];
 /// The longest reason of a server that is repeated, in characters.
 const REASON: usize = 500;
 
@@ -39,8 +41,8 @@ const REASON: usize = 500;
 enum AskedInTask {
     /// The client, which reads it in the status.
     Client,
-    /// People, or nobody any more: they have answered.
-    People,
+    /// People, or nobody any more: it has an answer, or the task is cancelled.
+    NotClient,
 }
 
 impl Relay {
@@ -66,8 +68,11 @@ impl Relay {
         if decides && self.server.pushes_questions_of_tasks() {
             self.past_calls.note_task_request(*frame);
         }
+        if let Some(id) = frame.id() {
+            self.task_questions.begin_request(frame.stream(), id);
+        }
         let params = frame.params()?;
-        match self.task_questions.take_shown(params) {
+        match self.task_questions.take_shown(params, decides) {
             Ok(true) => None,
             Ok(false) => {
                 tracing::warn!(server = %self.settings.server, "answers to questions of a task that were not shown are refused");
@@ -91,6 +96,7 @@ impl Relay {
         frame: Frame<'_>,
     ) -> Result<Option<String>, ErrorResponse> {
         let decides = self.settings.decisions.is_some();
+        let read = self.task_request_ended(key, frame);
         if !(decides || self.asks_people_in_tasks()) || self.server.must_not_ask_in_results() {
             // No question is kept from the client, or every result that asks was refused before.
             return Ok(None);
@@ -101,6 +107,9 @@ impl Relay {
         {
             // An error, or nothing.
             return Ok(None);
+        }
+        if decides {
+            refuse_inner_questions(frame)?;
         }
         let kind = self.calls.get(key).and_then(Call::kind);
         let names_task = frame.sole_member(FramePart::Result, "taskId") != Ok(None);
@@ -125,10 +134,18 @@ impl Relay {
             // The gateway reads such a response in full.
             return Ok(None);
         }
-        let changed = self.judge_status(now, result)?;
+        let changed = self.judge_status(now, result, read)?;
         let range = frame.range(FramePart::Result);
         let changed = changed.zip(range);
         Ok(changed.map(|(status, range)| frame_edit::spliced(frame.text(), range, status.get())))
+    }
+
+    /// Records the response to a request of the client about a task. Returns when the request was made.
+    fn task_request_ended(&mut self, key: CallId, frame: Frame<'_>) -> Option<Moment> {
+        let call = self.calls.get(key)?;
+        let (stream, id) = (call.stream()?, call.client_id());
+        let is_refused = frame.error().is_some();
+        self.task_questions.end_request(stream, id, is_refused)
     }
 
     /// Returns `true` if people may be asked in place of a client that shows no questions.
@@ -156,8 +173,8 @@ impl Relay {
         Err(ErrorResponse::new(-32603, why))
     }
 
-    /// Checks the questions in the status of a task, and asks people those that are theirs. Returns the status without
-    /// these, if there are any.
+    /// Checks the questions in the status of a task, which was requested at the moment `read`, and asks people those that are
+    /// theirs. Returns the status without these, if there are any.
     ///
     /// # Errors
     /// If one may not be asked, or people could not be asked and the client was not told so yet.
@@ -165,13 +182,21 @@ impl Relay {
         &mut self,
         now: Timestamp,
         status: &RawValue,
+        read: Option<Moment>,
     ) -> Result<Option<Box<RawValue>>, ErrorResponse> {
         let decides = self.settings.decisions.is_some();
         if !decides && !self.asks_people_in_tasks() {
             return Ok(None);
         }
         let (all, task, requests) = self.questions_in_status(status)?;
-        self.judge_questions(now, &all, &task, requests)
+        let is_over = all.text("status").ok().flatten();
+        let is_over = is_over.is_some_and(|status| OVER.contains(&&*status));
+        if is_over && !requests.is_empty() {
+            // Nobody waits for their answers.
+            self.judge_questions(now, &all, &task, &[], read)?;
+            return Ok(Some(all.with("inputRequests", None)));
+        }
+        self.judge_questions(now, &all, &task, &requests, read)
     }
 
     /// Reads the status of a task: its members, the id, and the requests in it.
@@ -210,11 +235,13 @@ impl Relay {
         now: Timestamp,
         all: &Members<'_>,
         task: &str,
-        requests: Vec<(String, InputRequest)>,
+        requests: &[(String, InputRequest)],
+        read: Option<Moment>,
     ) -> Result<Option<Box<RawValue>>, ErrorResponse> {
         let open: BTreeSet<&str> = requests.iter().map(|(entry, _)| entry.as_str()).collect();
-        self.withdraw_others(task, &open, Ending::WithdrawnByServer);
-        self.task_questions.keep_asked(task, &open);
+        if self.task_questions.status_read(task, &open, read) {
+            self.withdraw_others(task, &open, Ending::WithdrawnByServer);
+        }
         if requests.is_empty() {
             return Ok(None);
         }
@@ -222,27 +249,31 @@ impl Relay {
             let why = "the task asks too many questions at once";
             return Err(ErrorResponse::new(-32603, why));
         }
-        let mut keys = BTreeSet::new();
+        let mut shown = Vec::new();
         let mut left_out = BTreeSet::new();
         for (entry, request) in requests {
-            let asked = match &request {
-                InputRequest::Elicit(request) => self.ask_in_task(now, task, &entry, request),
-                InputRequest::Other { method, .. } => self.other_in_task(method),
+            let asked = match request {
+                InputRequest::Elicit(request) => self.ask_in_task(now, task, entry, request, read),
+                InputRequest::Other { method, .. } => {
+                    if self.task_questions.has_response(task, entry, request, read) {
+                        Ok(AskedInTask::NotClient)
+                    } else {
+                        self.other_in_task(method)
+                    }
+                }
             };
             match asked {
-                Ok(AskedInTask::Client) => {
-                    keys.insert(entry);
-                }
-                Ok(AskedInTask::People) => {
-                    left_out.insert(entry);
+                Ok(AskedInTask::Client) => shown.push((entry.as_str(), request)),
+                Ok(AskedInTask::NotClient) => {
+                    left_out.insert(entry.clone());
                 }
                 Err(refusal) => {
-                    self.task_questions.show(task, BTreeSet::new());
+                    self.task_questions.show(task, []);
                     return Err(refusal);
                 }
             }
         }
-        self.task_questions.show(task, keys);
+        self.task_questions.show(task, shown);
         if left_out.is_empty() {
             return Ok(None);
         }
@@ -266,12 +297,16 @@ impl Relay {
         task: &str,
         entry: &str,
         request: &ElicitRequest,
+        read: Option<Moment>,
     ) -> Result<AskedInTask, ErrorResponse> {
         if self.ask_of_task(task, entry).is_some() {
-            return Ok(AskedInTask::People);
+            return Ok(AskedInTask::NotClient);
         }
-        match self.task_questions.take_asked_before(task, entry, request) {
-            Some(AskedBefore::Answered) => return Ok(AskedInTask::People),
+        let before = self
+            .task_questions
+            .take_asked_before(task, entry, request, read);
+        match before {
+            Some(AskedBefore::Answered) => return Ok(AskedInTask::NotClient),
             Some(AskedBefore::Failed(why)) => {
                 let why = format!(
                     "a question of this task has no answer: {why}. It is asked again when the task is read again, until it is cancelled"
@@ -311,6 +346,9 @@ impl Relay {
                 return Err(self.refused_in_task(now, call, &refusal));
             }
         }
+        if self.task_questions.is_cancelled_since(task, read) {
+            return Ok(AskedInTask::NotClient);
+        }
         let origin = Origin::Task {
             task: task.to_owned(),
             entry: entry.to_owned(),
@@ -323,7 +361,7 @@ impl Relay {
             None,
             None,
         )?;
-        Ok(AskedInTask::People)
+        Ok(AskedInTask::NotClient)
     }
 
     fn refused_in_task(
@@ -381,6 +419,7 @@ impl Relay {
         let task = params.and_then(|params| Members::read(params, "params").ok());
         let task = task.and_then(|params| params.text("taskId").ok().flatten());
         if let Some(task) = task {
+            self.task_questions.cancel(&task);
             self.withdraw_others(&task, &BTreeSet::new(), Ending::WithdrawnByClient);
         }
     }
@@ -479,4 +518,52 @@ impl Relay {
         self.task_questions
             .answer_refused(id, &format!("the server refused the answer: {why}"));
     }
+}
+
+/// Refuses a response with questions in a place where no revision has them, such as the `task` of an earlier draft: a lenient
+/// client may ask them.
+fn refuse_inner_questions(frame: Frame<'_>) -> Result<(), ErrorResponse> {
+    let inner = ["task", "tasks", "result"];
+    let has_inner = inner
+        .iter()
+        .any(|member| frame.sole_member(FramePart::Result, member) != Ok(None));
+    if !has_inner {
+        return Ok(());
+    }
+    let result = frame.result().ok_or_else(ErrorResponse::unreadable)?;
+    let unreadable = |_: WireError| ErrorResponse::unreadable();
+    let all = Members::read(result, "result").map_err(unreadable)?;
+    let asks = |value: &RawValue| {
+        let members = Members::read(value, "result").map_err(unreadable)?;
+        members
+            .refuse_like(&["inputRequests"], "result")
+            .map_err(unreadable)?;
+        let asked = members.get("inputRequests");
+        Ok::<bool, ErrorResponse>(asked.is_some_and(|asked| !members::is_null(asked)))
+    };
+    for member in inner {
+        let Some(value) = all.get(member) else {
+            continue;
+        };
+        let asks = if value.get().starts_with('{') {
+            asks(value)?
+        } else if value.get().starts_with('[') {
+            let list: Vec<&RawValue> =
+                serde_json::from_str(value.get()).map_err(|_| ErrorResponse::unreadable())?;
+            let objects = list
+                .into_iter()
+                .filter(|value| value.get().starts_with('{'));
+            objects
+                .map(asks)
+                .collect::<Result<Vec<bool>, _>>()?
+                .contains(&true)
+        } else {
+            false
+        };
+        if asks {
+            let why = "the result has `inputRequests` inside of another member, where the protocol has none";
+            return Err(ErrorResponse::new(-32603, why));
+        }
+    }
+    Ok(())
 }

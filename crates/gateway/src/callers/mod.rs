@@ -471,7 +471,7 @@ impl Callers {
         };
         #[cfg(feature = "teams")]
         if self.has_tokens(caller) {
-            return match (self.state_of_session(caller), in_record()) {
+            return match (state_of_session(caller), in_record()) {
                 (TokenState::Revoked, _) | (_, CallerStanding::Ended) => SessionStanding::Ended,
                 (TokenState::Expired, _) => SessionStanding::MayComeBack,
                 (TokenState::Valid, CallerStanding::Unknown) => SessionStanding::Unknown,
@@ -514,16 +514,6 @@ impl Callers {
     #[cfg(feature = "teams")]
     fn has_tokens(&self, caller: &SessionCaller) -> bool {
         matches!(self.proof, Proof::Oidc(_)) && caller.opened_by().token().is_some()
-    }
-
-    /// Returns the state of the tokens of a session: requests without one are judged one by one.
-    #[cfg(feature = "teams")]
-    fn state_of_session(&self, caller: &SessionCaller) -> TokenState {
-        if caller.is_of_one_client() {
-            caller.tokens().state(AccessNumber::default(), now())
-        } else {
-            TokenState::Valid
-        }
     }
 
     /// Checks that this authenticated caller may still be served.
@@ -703,6 +693,16 @@ impl Callers {
     /// gateway only.
     pub(crate) fn forwards_credentials(&self) -> bool {
         matches!(self.proof, Proof::Unverified(_))
+    }
+}
+
+/// Returns the state of the tokens of a session: requests without one are judged one by one.
+#[cfg(feature = "teams")]
+fn state_of_session(caller: &SessionCaller) -> TokenState {
+    if caller.is_of_one_client() {
+        caller.tokens().state(AccessNumber::default(), now())
+    } else {
+        TokenState::Valid
     }
 }
 

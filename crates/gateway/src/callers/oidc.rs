@@ -114,12 +114,11 @@ impl OidcCallers {
     /// Adds the token to a caller that was authenticated with it, here or by another gateway, which may not have sent it: then
     /// the time at which it expires tells it from others.
     pub(super) fn add_token(&self, caller: &mut ProvenCaller, token: Option<&str>, now: Timestamp) {
-        let digest: [u8; 32] = match token {
-            Some(token) => Sha256::digest(token).into(),
-            None => {
-                let at = caller.expires_at().map(Timestamp::as_millis);
-                Sha256::digest(format!("{} {at:?}", caller.binding())).into()
-            }
+        let digest: [u8; 32] = if let Some(token) = token {
+            Sha256::digest(token).into()
+        } else {
+            let at = caller.expires_at().map(Timestamp::as_millis);
+            Sha256::digest(format!("{} {at:?}", caller.binding())).into()
         };
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         let known = tokens.get(&digest).and_then(Weak::upgrade);

@@ -3,6 +3,7 @@
 //! In the session of one client, a later token takes the place of an earlier one, as a refresh does: a call goes on while
 //! its token, or one that the same session showed later, is valid. Requests without a session have only their own tokens.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -219,7 +220,7 @@ impl Numbered {
     /// Returns the tokens, newest first, with the states of the calls that came with them.
     fn newest_first(&self, of_one_client: bool, now: Timestamp) -> Vec<(&Shown, TokenState)> {
         let mut all: Vec<&Shown> = self.by_number.values().collect();
-        all.sort_unstable_by(|one, other| other.place.cmp(&one.place));
+        all.sort_unstable_by_key(|shown| Reverse(shown.place));
         let mut later = None;
         let state = |shown: &Shown| {
             let own = shown.token.state(now);

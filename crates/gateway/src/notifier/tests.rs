@@ -184,6 +184,7 @@ pub(super) async fn ask_beside(
         outlives: true,
         team: Some(team.to_plan().unwrap()),
         trace: None,
+        task: None,
     };
     let identity = SessionIdentity {
         server: ServerIdentity {

@@ -199,8 +199,8 @@ impl Session {
                 self.then(records, doubted, noted)
             }
             Effect::Leave { record } => {
-                self.record.release(&record);
-                Executed::Now(None)
+                let released = self.record.release(&record);
+                self.then(vec![record], released, noted)
             }
             Effect::FindCall {
                 lookup,
@@ -387,6 +387,7 @@ impl Session {
                     }
                     RecordError::Encryption(_)
                     | RecordError::Open(_)
+                    | RecordError::AskedElsewhere
                     | RecordError::TooManyOpen { .. }
                     | RecordError::TooLarge(_) => return Event::NoDelivery { questions },
                 };
@@ -472,6 +473,9 @@ impl Session {
     }
 
     fn not_recorded(&self, question: AskId, fault: &RecordError) -> Event {
+        if matches!(fault, RecordError::AskedElsewhere) {
+            return Event::AskedElsewhere { question };
+        }
         let limit = match *fault {
             RecordError::TooManyOpen { limit, of_server } => Some(QuestionLimit::Open {
                 most: limit,
@@ -486,6 +490,7 @@ impl Session {
             | RecordError::Open(_)
             | RecordError::NotWritten
             | RecordError::DeliveryNotWritten { .. }
+            | RecordError::AskedElsewhere
             | RecordError::Contended => None,
         };
         if let Some(limit) = limit {

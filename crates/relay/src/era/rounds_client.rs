@@ -261,7 +261,7 @@ impl Relay {
             self.round_states.present(state, key);
         }
         // The same call made again from its first round finds these questions.
-        self.leave_unattended(key);
+        self.leave_unattended(now, key);
         self.end_at_client(now, key);
         self.effects
             .tell_client(stream, message::result(&client_id, &result), true);

@@ -17,6 +17,8 @@ pub(crate) enum Timer {
     Retry(CallId),
     /// Drop a call that was not made again in time.
     DropUnattended(CallId),
+    /// End a call without a waiting client in which nothing happens.
+    Quiet(CallId),
     /// End a question that was not answered in time.
     AskExpired(AskId),
     /// Take the answer out of the record again.
@@ -61,6 +63,7 @@ impl Timers {
             Timer::KeepAlive(call),
             Timer::Retry(call),
             Timer::DropUnattended(call),
+            Timer::Quiet(call),
         ];
         self.queue.retain(|(_, timer)| !of_call.contains(timer));
     }

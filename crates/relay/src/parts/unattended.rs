@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use mcp_elicit_core::wire::Id;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::lookups::Lookups;
@@ -14,6 +14,8 @@ use crate::{CallId, CallKind};
 pub(crate) struct Unattended {
     /// By the digest of the call, oldest first.
     by_digest: HashMap<String, VecDeque<CallId>>,
+    /// Those in which nothing was asked when they were looked at last.
+    quiet: FxHashSet<CallId>,
     /// Calls that wait for the result of the same call in another session.
     following: FxHashMap<CallId, Followed>,
     /// `true` if the record has calls without a waiting client.
@@ -45,10 +47,20 @@ impl Unattended {
 
     /// Removes a call that a client waits for again, or that has ended.
     pub(crate) fn remove(&mut self, call: CallId) {
+        self.quiet.remove(&call);
         self.by_digest.retain(|_, calls| {
             calls.retain(|known| *known != call);
             !calls.is_empty()
         });
+    }
+
+    /// Records whether something is asked in a call. Returns `true` if nothing was when it was looked at last.
+    pub(crate) fn set_quiet(&mut self, call: CallId, is_quiet: bool) -> bool {
+        if is_quiet {
+            !self.quiet.insert(call)
+        } else {
+            self.quiet.remove(&call)
+        }
     }
 
     /// Returns the calls of this digest, oldest first.

@@ -98,6 +98,28 @@ fn an_answer_given_while_nobody_waits_is_found_by_the_next_call() {
 }
 
 #[test]
+fn a_call_that_its_server_never_ends_is_ended_once_nobody_asks_or_comes_back() {
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    let revision = Revision::V2025_11_25;
+    let mut world = held(revision, revision);
+    world.pass_time(Duration::from_secs(51));
+    world.pass_time(2 * HOUR);
+    assert_eq!(world.relay.open(), (1, 1), "its question is open");
+    world.to_server.clear();
+    let record = world.open_to_people()[0].clone();
+    // The server takes the answer, and says nothing more.
+    assert!(world.answer(&record, Action::Decline));
+    world.run_record();
+    world.to_server.clear();
+    world.pass_time(HOUR);
+    assert_eq!(world.relay.open(), (1, 0), "its server may be at work");
+    world.pass_time(2 * HOUR);
+    assert_eq!(world.relay.open(), (0, 0));
+    let cancelled = world.to_server.pop_back().unwrap();
+    assert!(cancelled.contains("notifications/cancelled"), "{cancelled}");
+}
+
+#[test]
 fn another_call_does_not_get_the_answer() {
     let mut world = held(Revision::V2025_11_25, Revision::V2025_11_25);
     world.pass_time(Duration::from_secs(51));

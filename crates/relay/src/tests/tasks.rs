@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::candidates::ByTool;
 use super::world::{Asks, World};
-use crate::{Audience, RelaySettings, TaskOwners};
+use crate::{Audience, Event, RelaySettings, TaskOwners};
 
 const REVISION: Revision = Revision::V2026_07_28;
 
@@ -364,6 +364,140 @@ fn the_caller_answers_the_questions_of_a_task_that_are_its_own_and_those_alone()
     assert_eq!(request(&mut world, 15, "tasks/update", spelled), None);
     let sent = update(&mut world, 16, "t-1").expect("it reaches the server");
     assert_eq!(sent["params"]["inputResponses"]["who"]["action"], "accept");
+}
+
+/// Sends a request of the client about a task, whose response comes later.
+fn begins(world: &mut World, id: u64, method: &str, task: &str) {
+    assert!(request(world, id, method, json!({"taskId": task})).is_some());
+}
+
+#[test]
+fn a_status_that_is_late_does_not_make_a_question_answerable_again() {
+    let (mut world, _) = session();
+    becomes_task(&mut world, 11, "read", "t-1");
+    reads(&mut world, 12, &status("t-1"));
+    begins(&mut world, 13, "tasks/get", "t-1");
+    assert!(update(&mut world, 14, "t-1").is_some());
+    // The server wrote this status before it had the answer, and may ask others something under the key since.
+    let late = answers(&mut world, 13, &status("t-1"));
+    assert!(is_working(&late), "{late}");
+    assert_eq!(update(&mut world, 15, "t-1"), None);
+    let notice =
+        json!({"jsonrpc": "2.0", "method": "notifications/tasks", "params": status("t-1")});
+    world.server_sends(&notice.to_string());
+    assert_eq!(update(&mut world, 16, "t-1"), None);
+    answers(&mut world, 14, &json!({"resultType": "complete"}));
+    assert!(is_working(&reads(&mut world, 17, &status("t-1"))));
+    assert_eq!(update(&mut world, 18, "t-1"), None);
+    // Another question under the key is another one.
+    let mut other = status("t-1");
+    other["inputRequests"]["who"]["params"]["message"] = json!("And when?");
+    assert_eq!(reads(&mut world, 19, &other)["result"], other);
+    assert!(update(&mut world, 20, "t-1").is_some());
+    // One that the task did not have for a while is asked again.
+    begins(&mut world, 21, "tasks/get", "t-1");
+    let working = json!({"resultType": "complete", "taskId": "t-1", "status": "working"});
+    reads(&mut world, 22, &working);
+    assert!(is_working(&answers(&mut world, 21, &status("t-1"))));
+    assert_eq!(
+        reads(&mut world, 23, &status("t-1"))["result"],
+        status("t-1")
+    );
+    assert!(update(&mut world, 24, "t-1").is_some());
+    // An answer that the server refuses may be given again.
+    let refused =
+        json!({"jsonrpc": "2.0", "id": 24, "error": {"code": -32602, "message": "too short"}});
+    world.server_sends(&refused.to_string());
+    assert!(update(&mut world, 25, "t-1").is_some());
+}
+
+#[test]
+fn people_are_not_asked_again_by_a_status_that_is_late() {
+    let mut world = task_of_silent_client();
+    reads(&mut world, 12, &status("t-1"));
+    begins(&mut world, 13, "tasks/get", "t-1");
+    let open = world.open_to_people();
+    world.answer_with(&open[0], Action::Decline, "");
+    world.run_record();
+    sent_answer(&mut world);
+    let working = json!({"resultType": "complete", "taskId": "t-1", "status": "working"});
+    reads(&mut world, 14, &working);
+    assert!(is_working(&answers(&mut world, 13, &status("t-1"))));
+    world.run_record();
+    assert!(world.open_to_people().is_empty());
+    // Nor does a late one without the question withdraw it.
+    begins(&mut world, 15, "tasks/get", "t-1");
+    reads(&mut world, 16, &status("t-1"));
+    assert_eq!(world.open_to_people().len(), 1);
+    answers(&mut world, 15, &working);
+    assert_eq!(world.open_to_people().len(), 1);
+}
+
+#[test]
+fn a_question_of_a_task_that_was_cancelled_meanwhile_is_not_asked() {
+    let mut world = task_of_silent_client();
+    begins(&mut world, 12, "tasks/get", "t-1");
+    begins(&mut world, 13, "tasks/cancel", "t-1");
+    assert!(is_working(&answers(&mut world, 12, &status("t-1"))));
+    world.run_record();
+    assert!(world.open_to_people().is_empty());
+    // The server may refuse to cancel it.
+    reads(&mut world, 14, &status("t-1"));
+    assert_eq!(world.open_to_people().len(), 1);
+}
+
+#[test]
+fn a_question_of_a_task_that_another_session_has_asked_is_not_asked_twice() {
+    let mut world = task_of_silent_client();
+    begins(&mut world, 12, "tasks/get", "t-1");
+    assert!(is_working(&answers(&mut world, 12, &status("t-1"))));
+    let question = world.relay.asks.keys()[0];
+    world.tell(Event::AskedElsewhere { question });
+    assert_eq!(world.relay.open(), (0, 0));
+    // As long as the task asks it, each status looks again.
+    assert!(is_working(&reads(&mut world, 13, &status("t-1"))));
+    assert_eq!(world.open_to_people().len(), 1);
+}
+
+#[test]
+fn questions_in_other_places_of_a_status_are_refused() {
+    let (mut world, _) = session();
+    becomes_task(&mut world, 11, "deploy", "t-1");
+    let asks = status("t-1");
+    let inner = [
+        json!({"resultType": "task", "task": asks.clone()}),
+        json!({"resultType": "complete", "tasks": [{"taskId": "t-2"}, asks.clone()]}),
+        json!({"resultType": "complete", "taskId": "t-1", "status": "working", "result": asks}),
+    ];
+    for (id, inner) in (20..).zip(inner) {
+        begins(&mut world, id, "tasks/get", "t-1");
+        let said = answers(&mut world, id, &inner);
+        assert!(said["error"].is_object(), "{said}");
+        assert!(!said.to_string().contains("Where?"), "{said}");
+        let tool = json!({"name": "deploy", "arguments": {"of": id}});
+        request(&mut world, 10 + id, "tools/call", tool);
+        let said = answers(&mut world, 10 + id, &inner);
+        assert!(!said.to_string().contains("Where?"), "{said}");
+    }
+    // What a tool returns is its own.
+    let content = json!({"content": [], "structuredContent": {"task": status("t-1")}});
+    let tool = json!({"name": "deploy"});
+    request(&mut world, 40, "tools/call", tool);
+    let said = answers(&mut world, 40, &content);
+    assert!(said["result"].is_object(), "{said}");
+}
+
+#[test]
+fn a_task_that_has_ended_asks_nothing() {
+    let mut world = task_of_silent_client();
+    let mut ended = status("t-1");
+    ended["status"] = json!("completed");
+    ended["result"] = json!({"content": []});
+    let said = reads(&mut world, 12, &ended);
+    assert_eq!(said["result"]["status"], "completed", "{said}");
+    assert_eq!(said["result"]["result"], ended["result"]);
+    assert!(said["result"]["inputRequests"].is_null(), "{said}");
+    assert!(world.open_to_people().is_empty());
 }
 
 /// Returns a session of this caller with a server that cannot distinguish callers.

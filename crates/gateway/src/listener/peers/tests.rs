@@ -156,7 +156,7 @@ async fn strangers_that_connect_and_say_nothing_keep_no_gateway_out() {
         assert_eq!(forward(&b, a.name()).await.0, StatusCode::OK);
     }
     // Many requests at once wait for their turn to connect.
-    let all = (0..200).map(|_| forward(&b, a.name()));
+    let all = (0..60).map(|_| forward(&b, a.name()));
     let all = futures::future::join_all(all).await;
     assert!(
         all.iter().all(|(status, _)| *status == StatusCode::OK),
