@@ -1,7 +1,7 @@
 //! The channels that notify people of questions: mail, Slack, Teams, webhooks and web push.
 //!
 //! A channel shows the record's content and decides nothing: only Slack accepts actions, and passes them to
-//! [`slack::Acts`], which checks the record and the table of roles. The time is an argument; rendering is pure; only
+//! [`slack::SlackInteractions`], which checks the record and the table of roles. The time is an argument; rendering is pure; only
 //! sending waits.
 //!
 //! | module | contents |

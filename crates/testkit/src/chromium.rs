@@ -197,19 +197,27 @@ impl Chromium {
 
     /// Waits until an element matches, and returns it.
     pub async fn at(&self, css: &str) -> Element {
-        let wait = self.client.wait().at_most(STATE_TIMEOUT);
-        wait.for_element(Locator::Css(css))
-            .await
-            .unwrap_or_else(|error| panic!("{css}: {error}"))
+        loop {
+            let wait = self.client.wait().at_most(STATE_TIMEOUT);
+            match wait.for_element(Locator::Css(css)).await {
+                Ok(element) => return element,
+                // One page was replacing another.
+                Err(error) if is_of_former_page(&error) => {}
+                Err(error) => panic!("{css}: {error}"),
+            }
+        }
     }
 
     /// Returns the number of elements that match now.
     pub async fn count(&self, css: &str) -> usize {
-        self.client
-            .find_all(Locator::Css(css))
-            .await
-            .expect("the page can be searched")
-            .len()
+        loop {
+            match self.client.find_all(Locator::Css(css)).await {
+                Ok(found) => return found.len(),
+                // One page was replacing another.
+                Err(error) if is_of_former_page(&error) => {}
+                Err(error) => panic!("{css}: {error}"),
+            }
+        }
     }
 
     /// Clicks the element with the mouse, after scrolling it to the middle of the window.
@@ -430,8 +438,7 @@ impl WebDriverCompatibleCommand for Cdp {
 /// Returns `true` if the element was on a page that has been replaced. If the page changes during a command, the driver
 /// reports that with another error.
 fn is_of_former_page(error: &CmdError) -> bool {
-    error.is_stale_element_reference()
-        || error
-            .to_string()
-            .contains("does not belong to the document")
+    let said = error.to_string();
+    let known = ["does not belong to the document", "aborted by navigation"];
+    error.is_stale_element_reference() || known.iter().any(|words| said.contains(words))
 }
