@@ -66,7 +66,6 @@ impl From<&RowChange> for CommitEffect {
             RowChange::Step { transition, .. } => transition.into(),
             RowChange::Adopt { .. } => Self::Found,
             RowChange::Confirm
-            | RowChange::Leave
             | RowChange::Refuse { .. }
             | RowChange::Doubt { .. }
             | RowChange::MoveToPeople { .. } => Self::Changed,

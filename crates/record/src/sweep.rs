@@ -133,8 +133,7 @@ impl Record {
                 continue;
             };
             let phase = row.lifecycle.phase();
-            let is_left = row.owner.is_empty();
-            if !is_left && !self.lock_file.is_mine(&row.owner) {
+            if !self.lock_file.is_mine(&row.owner) {
                 // Taken over while this gateway stood still: the call here would wait for ever. An answer that a person
                 // has just given here counts for the call of the other gateway.
                 self.write_held(&id).await?;

@@ -199,8 +199,8 @@ impl Session {
                 self.then(records, doubted, noted)
             }
             Effect::Leave { record } => {
-                let released = self.record.release(&record);
-                self.then(vec![record], released, noted)
+                self.record.release(&record);
+                Executed::Now(None)
             }
             Effect::FindCall {
                 lookup,
