@@ -5,19 +5,24 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::context::TokioContext;
 
 /// The thread of one server's connections, which all its sessions share. It starts with the first of them.
 #[derive(Clone, Debug, Default)]
-pub struct ConnectionThread(Arc<Mutex<Option<Connections>>>);
+pub struct ConnectionThread(Arc<Mutex<Option<Arc<Connections>>>>);
 
+/// The running thread of a server's connections. It ends with the last value that refers to it.
 #[derive(Debug)]
-struct Connections(Option<Runtime>);
+pub(super) struct Connections {
+    handle: Handle,
+    /// `Some` until it is dropped.
+    runtime: Option<Runtime>,
+}
 
 impl Drop for Connections {
     fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.runtime.take() {
             // Waiting for it is not allowed in a task.
             runtime.shutdown_background();
         }
@@ -29,30 +34,29 @@ impl ConnectionThread {
     ///
     /// # Errors
     /// If the system has no thread.
-    pub(super) fn start(&self) -> std::io::Result<()> {
+    pub(super) fn start(&self) -> std::io::Result<Arc<Connections>> {
         let mut started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if started.is_none() {
-            let runtime = Builder::new_multi_thread()
-                .worker_threads(1)
-                .max_blocking_threads(4)
-                .thread_name("upstream")
-                .enable_all()
-                .build()?;
-            *started = Some(Connections(Some(runtime)));
+        if let Some(connections) = &*started {
+            return Ok(connections.clone());
         }
-        Ok(())
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .max_blocking_threads(4)
+            .thread_name("upstream")
+            .enable_all()
+            .build()?;
+        let connections = Arc::new(Connections {
+            handle: runtime.handle().clone(),
+            runtime: Some(runtime),
+        });
+        *started = Some(connections.clone());
+        Ok(connections)
     }
+}
 
+impl Connections {
     /// Makes the connections that this work needs on the thread. The work itself runs where it is awaited.
     pub(super) async fn connecting<T>(&self, work: impl Future<Output = T>) -> T {
-        let handle = {
-            let started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let runtime = started.as_ref().and_then(|started| started.0.as_ref());
-            runtime.map(|runtime| runtime.handle().clone())
-        };
-        match handle {
-            Some(handle) => TokioContext::new(work, handle).await,
-            None => work.await,
-        }
+        TokioContext::new(work, self.handle.clone()).await
     }
 }

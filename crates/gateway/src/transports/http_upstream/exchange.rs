@@ -479,7 +479,7 @@ impl HttpUpstream {
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream");
         let response = self
-            .thread
+            .connections
             .connecting(request.body(opening).send())
             .await
             .map_err(words)?;
@@ -562,7 +562,7 @@ impl HttpUpstream {
         if let Some(id) = last_id {
             request = request.header(LAST_EVENT, id);
         }
-        Ok(self.thread.connecting(request.send()).await?)
+        Ok(self.connections.connecting(request.send()).await?)
     }
 
     /// Reads the stream on which a server of the pushed era sends messages that belong to no request, opened again as

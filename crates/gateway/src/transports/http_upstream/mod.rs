@@ -38,6 +38,7 @@ use crate::server_challenge::ServerChallenge;
 use crate::session::{ForwardedHeaders, ServerTransport, Session};
 
 pub use connection_thread::ConnectionThread;
+use connection_thread::Connections;
 pub use sign_in::{UpstreamSignIn, sign_in_folder};
 pub(crate) use token_exchange::TokenExchange;
 
@@ -122,7 +123,7 @@ impl HttpTarget {
 /// A server at a URL.
 pub(crate) struct HttpUpstream {
     client: Client,
-    thread: ConnectionThread,
+    connections: Arc<Connections>,
     url: Url,
     max_frame: usize,
     repeating: HeaderSource,
@@ -259,13 +260,12 @@ impl HttpUpstream {
             client = client.tls_certs_only([]);
         }
         let client = client.build().map_err(|error| address(error.to_string()))?;
-        at.thread
-            .start()
-            .map_err(|error| address(error.to_string()))?;
+        let connections = at.thread.start();
+        let connections = connections.map_err(|error| address(error.to_string()))?;
         let (queue, outgoing) = mpsc::unbounded_channel();
         let server = Arc::new_cyclic(|me| Self {
             client,
-            thread: at.thread.clone(),
+            connections,
             url,
             max_frame,
             repeating,
@@ -418,9 +418,9 @@ impl HttpUpstream {
         for (name, value) in session {
             request = request.header(name, value);
         }
-        let thread = self.thread.clone();
+        let connections = self.connections.clone();
         let sent = request.body(outgoing.frame.clone()).send();
-        async move { thread.connecting(sent).await }
+        async move { connections.connecting(sent).await }
     }
 
     fn session_headers(&self) -> Vec<(HeaderName, HeaderValue)> {
@@ -810,7 +810,7 @@ impl HttpUpstream {
     /// Ends a session at the server. A server that does not accept it keeps the session until it times out there.
     fn delete_session(&self, id: HeaderValue, authorization: Option<HeaderValue>) {
         let mut request = self.client.delete(self.url.clone()).header(SESSION, id);
-        let (me, thread) = (self.me.upgrade(), self.thread.clone());
+        let (me, connections) = (self.me.upgrade(), self.connections.clone());
         self.runtime.spawn(async move {
             let headers = authorization.map(|value| (AUTHORIZATION, value));
             let headers = match me {
@@ -821,7 +821,7 @@ impl HttpUpstream {
             if let Ok(headers) = headers {
                 request = request.headers(headers);
             }
-            let _ = thread.connecting(request.send()).await;
+            let _ = connections.connecting(request.send()).await;
         });
     }
 }
