@@ -66,6 +66,7 @@ impl From<&RowChange> for CommitEffect {
             RowChange::Step { transition, .. } => transition.into(),
             RowChange::Adopt { .. } => Self::Found,
             RowChange::Confirm
+            | RowChange::Leave
             | RowChange::Refuse { .. }
             | RowChange::Doubt { .. }
             | RowChange::MoveToPeople { .. } => Self::Changed,

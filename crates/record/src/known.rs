@@ -415,6 +415,7 @@ impl Record {
                 if let Some(live) = live {
                     self.presence.may_hold(&live.binding);
                 }
+                done = done.and(self.leave(&id).await);
             }
         }
         let released = self.release_calls(tell).await;

@@ -69,6 +69,7 @@ pub mod peers;
 mod presence;
 pub mod principal;
 pub mod refusals;
+mod release;
 mod reseal;
 pub mod restored;
 mod row;

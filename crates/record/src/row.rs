@@ -45,6 +45,8 @@ pub(crate) enum RowChange {
         /// The gateway.
         owner: String,
     },
+    /// No call of its gateway waits for the question any more: any gateway may adopt it for the same call made again.
+    Leave,
 }
 
 /// The sealed values of an answer in delivery.
@@ -250,6 +252,10 @@ impl Row {
                 next.row.owner.clone_from(owner);
                 next.row.exclusive = false;
                 // Of two gateways that adopt it at once, the second must detect the first.
+                next.row.lifecycle = next.row.lifecycle.renewed();
+            }
+            RowChange::Leave => {
+                next.row.owner.clear();
                 next.row.lifecycle = next.row.lifecycle.renewed();
             }
         }

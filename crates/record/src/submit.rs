@@ -208,8 +208,11 @@ impl Record {
         let left = live.map(|live| (self.presence.may_hold(&live.binding), live.binding));
         let may = |row: &Row| !was_here || self.lock_file.is_mine(&row.owner);
         let ended = self.step(id, ending.transition(), may).await?;
-        if let (Verdict::Won, Some((mark, binding))) = (ended, left) {
-            self.presence.holds_none(&binding, mark);
+        match (ended, left) {
+            (Verdict::Won, Some((mark, binding))) => self.presence.holds_none(&binding, mark),
+            // It was answered.
+            (Verdict::Late(_), Some(_)) => self.leave(id).await?,
+            (Verdict::Won | Verdict::Late(_), None) | (Verdict::Gone, _) => {}
         }
         written
     }

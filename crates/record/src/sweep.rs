@@ -133,7 +133,8 @@ impl Record {
                 continue;
             };
             let phase = row.lifecycle.phase();
-            if !self.lock_file.is_mine(&row.owner) {
+            let is_left = row.owner.is_empty();
+            if !is_left && !self.lock_file.is_mine(&row.owner) {
                 // Taken over while this gateway stood still: the call here would wait for ever. An answer that a person
                 // has just given here counts for the call of the other gateway.
                 self.write_held(&id).await?;

@@ -630,14 +630,6 @@ impl Record {
         Err(RecordError::Contended)
     }
 
-    /// Releases a question: the same call made again finds it, or its answer, in any session.
-    pub fn release(&self, id: &str) {
-        if let Some(live) = self.live().remove(id) {
-            self.presence.may_hold(&live.binding);
-        }
-        self.changed();
-    }
-
     /// Returns the entered answers that wait for confirmation.
     ///
     /// # Errors

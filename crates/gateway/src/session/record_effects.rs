@@ -38,11 +38,28 @@ impl PendingChange {
     }
 
     /// Makes the change if it need not wait, and returns the relay's event; otherwise returns the begun change.
+    ///
+    /// What has begun may hold a lock or a connection that the driver's current change waits for, so it goes on in a
+    /// task of its own until the driver comes to it.
     pub(super) fn make_now(mut self, session: &Session) -> Result<Option<Event>, Self> {
-        match (&mut self.change).now_or_never() {
-            Some(then) => Ok(then(session)),
-            None => Err(self),
+        if let Some(then) = (&mut self.change).now_or_never() {
+            return Ok(then(session));
         }
+        let begun = session.runtime.spawn(self.change);
+        let change = async move {
+            match begun.await {
+                Ok(then) => then,
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    // The process ends.
+                    Err(_cancelled) => std::future::pending().await,
+                },
+            }
+        };
+        Err(Self {
+            change: change.boxed(),
+            ..self
+        })
     }
 
     /// Makes the change, and tells the session.
@@ -199,8 +216,8 @@ impl Session {
                 self.then(records, doubted, noted)
             }
             Effect::Leave { record } => {
-                self.record.release(&record);
-                Executed::Now(None)
+                let released = self.record.release(&record);
+                self.then(vec![record], released, noted)
             }
             Effect::FindCall {
                 lookup,

@@ -131,6 +131,11 @@ impl LockFile {
         self.name == name
     }
 
+    /// Returns `true` if the running gateways are rows of a database.
+    pub(crate) fn is_in_database(&self) -> bool {
+        self.shared.is_some()
+    }
+
     /// Returns `true` if the gateway of this name is still running.
     pub fn is_held(&self, name: &str) -> bool {
         if let Some(gateways) = &self.shared {

@@ -17,6 +17,7 @@
 
 mod answered;
 mod database;
+mod encoded_value;
 #[cfg(unix)]
 mod folder_socket;
 mod keys;

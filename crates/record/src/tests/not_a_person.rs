@@ -78,7 +78,7 @@ async fn the_same_call_made_again_finds_a_moved_question() {
     record.write_behind(&id).now().unwrap();
     let moved = record.move_to_people(&id, NotAPerson::Malformed, &[]);
     moved.await.unwrap();
-    record.release(&id);
+    record.release(&id).await.unwrap();
     let submitted = record.submit(&id, &Outcome::Decline, "inbox", Durability::BeforeSeen);
     assert_eq!(submitted.await.unwrap(), Verdict::Won);
     let (tell, _told) = mpsc::unbounded_channel();

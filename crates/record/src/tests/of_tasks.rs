@@ -56,7 +56,7 @@ async fn the_question_of_a_task_is_put_to_people_once_in_all_sessions_and_its_an
     );
     other.await.unwrap();
     // Once the session has gone, the next one waits for the same question, and has its answer.
-    record.release(&ids[0]);
+    record.release(&ids[0]).await.unwrap();
     let again = create(&record, &of_task("k"), 2).await.unwrap();
     assert_eq!(again.id, ids[0]);
     record

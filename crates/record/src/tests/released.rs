@@ -27,7 +27,7 @@ async fn an_answer_whose_question_is_released_while_it_is_written_is_not_late() 
     below.yields.store(1, Ordering::SeqCst);
     let mut written = pin!(record.write_held(&ids[0]));
     assert!(poll!(&mut written).is_pending());
-    record.release(&ids[0]);
+    record.release(&ids[0]).await.unwrap();
     written.await.unwrap();
     assert!(record.deliver(&ids).await.unwrap().is_some());
     assert_eq!(submitted.await.unwrap(), Verdict::Won);

@@ -3,12 +3,14 @@
 use std::thread;
 
 use mcp_elicit_testkit::postgres::PostgresServer;
+use serde_json::{Value, json};
 
 use super::replica::{Deployment, LOOK, LOOKS, Replica};
 use super::rounds_client::make_call;
 use crate::asker::Asker;
-use crate::http::PATIENCE;
-use crate::raw::text;
+use crate::gateway::REVISION;
+use crate::http::{PATIENCE, post, send};
+use crate::raw::{call, initialize, text};
 
 /// Two replicas, whose calls are held longer than any test takes.
 fn two(server: &PostgresServer, asker: &Asker) -> (Deployment, Replica, Replica) {
@@ -45,6 +47,76 @@ fn the_same_call_made_at_once_after_its_gateway_was_killed_asks_nobody_twice() {
         assert_eq!(desk.waiting(), [], "it was not asked twice");
     });
     assert_eq!(asker.told(), [(7, "once".to_owned())]);
+}
+
+/// Makes a call in a session of its own, which ends with it. Returns the text of its result.
+fn call_in_session(at: &str, number: u64) -> String {
+    let (session, text) = call_in_open_session(at, number);
+    let name = format!("Mcp-Session-Id: {session}");
+    let ended = send(at, &["DELETE /mcp HTTP/1.1", &name], "");
+    assert!(ended.is_some_and(|ended| ended.status < 300));
+    text
+}
+
+/// Makes a call in a session of its own, which stays open. Returns the text of its result.
+fn call_and_stay(at: &str, number: u64) -> String {
+    call_in_open_session(at, number).1
+}
+
+/// Opens a session and makes a call in it. Returns the session's id and the text of the result.
+fn call_in_open_session(at: &str, number: u64) -> (String, String) {
+    let opening = initialize(REVISION, &json!({}));
+    let opened = post(at, "/mcp", None, None, &opening);
+    let session = opened.header("mcp-session-id").unwrap();
+    let body = call(number, "note", &json!({"n": number}));
+    let reply = post(at, "/mcp", None, Some(session), &body);
+    let mut frames = reply.body.lines().filter_map(|line| {
+        let event = line.strip_prefix("data:").unwrap_or(line);
+        serde_json::from_str::<Value>(event).ok()
+    });
+    let done = frames.next_back().unwrap_or_else(|| panic!("{reply:?}"));
+    (session.to_owned(), text(&done).to_owned())
+}
+
+/// Both gateways go on running: the first one only has no session any more.
+#[test]
+fn a_call_that_was_handed_back_and_is_made_again_at_another_gateway_asks_nobody_twice() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let asker = Asker::start();
+    let deployment = Deployment::new(&server.database().address, &asker.url, 1);
+    let [a, b] = [0, 1].map(|number| deployment.start(number).expect("it starts"));
+    let desk = b.desk();
+    for (number, make) in [
+        (7, call_in_session as fn(&str, u64) -> String),
+        (8, result_of),
+        (9, call_and_stay),
+    ] {
+        let handed_back = make(&a.serving, number);
+        assert!(handed_back.contains("/q/"), "{handed_back}");
+        let of = |(of, _): &(u64, String)| *of == number;
+        let open = || desk.waiting().into_iter().filter(of).collect::<Vec<_>>();
+        let [(_, id)] = &open()[..] else {
+            panic!("{:?}", desk.waiting());
+        };
+        let again = make(&b.serving, number);
+        assert!(again.contains("/q/"), "{again}");
+        assert_eq!(open().len(), 1, "it is asked once: {:?}", desk.waiting());
+        assert_eq!(desk.accept(id, "once"), Some(200));
+        let mut done = String::new();
+        for _ in 0..LOOKS {
+            done = make(&a.serving, number);
+            if done == "once" {
+                break;
+            }
+            thread::sleep(LOOK);
+        }
+        assert_eq!(done, "once");
+        assert_eq!(desk.waiting(), [], "it was not asked twice");
+    }
+    let once = |number| (number, "once".to_owned());
+    assert_eq!(asker.told(), [7, 8, 9].map(once));
 }
 
 /// The replica is stopped past its lease, and finds three things changed when it goes on: a question of its call that

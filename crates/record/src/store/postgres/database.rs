@@ -16,7 +16,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Notify, OnceCell};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, Row as Columns};
@@ -24,6 +24,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::super::{DatabaseError, DatabaseFault, RecordStoreError};
 use super::answered::AnsweredWithin;
+use super::encoded_value::EncodedValue;
 #[cfg(unix)]
 use super::folder_socket;
 use super::migrations;
@@ -325,17 +326,25 @@ impl PostgresDatabase {
         statement: &Statement,
         values: StatementValues<'_>,
     ) -> Result<Vec<Columns>, RecordStoreError> {
-        let mut tries = 0..TRIES;
-        loop {
-            let done = async {
-                let client = self.client().await?;
-                query(&client, statement, values).await
-            };
-            match done.await {
-                Err(fault) if is_passing(&fault) && tries.next().is_some() => self.pause().await,
-                done => return done,
+        let (database, statement) = (self.clone(), *statement);
+        let values = EncodedValue::of_all(&statement, values)?;
+        self.spawned_while_awaited(async move {
+            let values = EncodedValue::borrowed(&values);
+            let mut tries = 0..TRIES;
+            loop {
+                let done = async {
+                    let client = database.client().await?;
+                    query(&client, &statement, &values).await
+                };
+                match done.await {
+                    Err(fault) if is_passing(&fault) && tries.next().is_some() => {
+                        database.pause().await;
+                    }
+                    done => return done,
+                }
             }
-        }
+        })
+        .await
     }
 
     /// Runs a statement that returns one row.
@@ -355,17 +364,25 @@ impl PostgresDatabase {
         statement: &Statement,
         values: StatementValues<'_>,
     ) -> Result<u64, RecordStoreError> {
-        let mut tries = 0..TRIES;
-        loop {
-            let done = async {
-                let client = self.client().await?;
-                execute(&client, statement, values).await
-            };
-            match done.await {
-                Err(fault) if is_passing(&fault) && tries.next().is_some() => self.pause().await,
-                done => return done,
+        let (database, statement) = (self.clone(), *statement);
+        let values = EncodedValue::of_all(&statement, values)?;
+        self.spawned_while_awaited(async move {
+            let values = EncodedValue::borrowed(&values);
+            let mut tries = 0..TRIES;
+            loop {
+                let done = async {
+                    let client = database.client().await?;
+                    execute(&client, &statement, &values).await
+                };
+                match done.await {
+                    Err(fault) if is_passing(&fault) && tries.next().is_some() => {
+                        database.pause().await;
+                    }
+                    done => return done,
+                }
             }
-        }
+        })
+        .await
     }
 
     /// Runs work in one transaction, which is made completely even if nobody waits for it any more. Only work that may be
@@ -401,17 +418,26 @@ impl PostgresDatabase {
         &self,
         work: impl Future<Output = Result<T, RecordStoreError>> + Send + 'static,
     ) -> Result<T, RecordStoreError> {
-        let Some(runtime) = &self.inner.runtime.0 else {
-            return Err(RecordStoreError::Closed);
-        };
-        match runtime.handle().spawn(work).await {
-            Ok(done) => done,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The process ends.
-                Err(_cancelled) => std::future::pending().await,
-            },
+        ended_task(self.handle()?.spawn(work).await).await
+    }
+
+    /// Runs work on the thread of the connections, until it ends or this future is dropped. A caller that does not poll
+    /// this future keeps no connection from others.
+    async fn spawned_while_awaited<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, RecordStoreError>> + Send + 'static,
+    ) -> Result<T, RecordStoreError> {
+        let mut tasks = JoinSet::new();
+        tasks.spawn_on(work, self.handle()?);
+        match tasks.join_next().await {
+            Some(done) => ended_task(done).await,
+            None => Err(RecordStoreError::Closed),
         }
+    }
+
+    fn handle(&self) -> Result<&Handle, RecordStoreError> {
+        let runtime = self.inner.runtime.0.as_ref();
+        runtime.map(Runtime::handle).ok_or(RecordStoreError::Closed)
     }
 
     /// Makes a connection of its own, outside the pool, whose notices give a signal.
@@ -473,6 +499,20 @@ impl PostgresDatabase {
         } else {
             run()
         }
+    }
+}
+
+/// Returns the result of a task of the connections' thread.
+async fn ended_task<T>(
+    done: Result<Result<T, RecordStoreError>, JoinError>,
+) -> Result<T, RecordStoreError> {
+    match done {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The process ends.
+            Err(_cancelled) => std::future::pending().await,
+        },
     }
 }
 

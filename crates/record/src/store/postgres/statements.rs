@@ -4,6 +4,7 @@
 use tokio_postgres::types::Type;
 
 /// A statement, and the types of its values.
+#[derive(Clone, Copy)]
 pub(super) struct Statement {
     pub(super) text: &'static str,
     pub(super) types: &'static [Type],

@@ -88,6 +88,22 @@ async fn an_audit_that_ends_with_the_last_number_takes_no_more_and_says_why() {
     );
 }
 
+/// A session begins reads at once, and may come back to them after work that needs a connection too.
+#[tokio::test]
+async fn reads_that_nobody_polls_keep_no_connection_from_others() {
+    let Some(store) = store() else { return };
+    store.ready().await.unwrap();
+    let mut begun: Vec<_> = (0..8).map(|_| Box::pin(store.find("a".into()))).collect();
+    for read in &mut begun {
+        assert!(futures::poll!(read).is_pending());
+    }
+    let other = tokio::time::timeout(Duration::from_secs(30), store.find("b".into()));
+    assert_eq!(other.await.expect("a connection").unwrap(), None);
+    for read in begun {
+        assert_eq!(read.await.unwrap(), None);
+    }
+}
+
 /// Whoever changes only what a search looks at hides an event from it.
 #[tokio::test]
 async fn a_link_that_is_found_under_other_columns_than_its_entry_says_is_broken() {
