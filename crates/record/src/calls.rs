@@ -5,6 +5,7 @@
 //! the row, sealed, for a limited time. If other gateways share the record, each call is looked up there.
 
 mod tasks;
+mod unwritten;
 
 use crate::{RecordEvent, SessionKey};
 use mcp_elicit_core::lifecycle::Timestamp;
@@ -15,6 +16,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
 
+use self::unwritten::UnwrittenCall;
 use super::{Applied, Record, RecordError, SessionIdentity, associated_data, encryption};
 use crate::store::{FinishedCall, RecordStore as _, RunningCall, UnattendedCall};
 
@@ -45,6 +47,8 @@ pub(super) struct UnattendedEntry {
     link: Option<String>,
     /// The time until which a task is kept, with its result.
     task_until: Option<Timestamp>,
+    /// Its last change, if the store does not have it.
+    unwritten: Option<UnwrittenCall>,
     followers: Vec<Party>,
 }
 
@@ -184,7 +188,8 @@ impl Record {
     /// `link`.
     ///
     /// # Errors
-    /// If the system has no random numbers, or the store fails: then only this gateway knows of the call.
+    /// If the system has no random numbers, or the store fails: then only this gateway knows of the call, until the store can
+    /// be written again.
     pub fn keep_call(
         self: &Arc<Self>,
         who: &SessionIdentity,
@@ -230,6 +235,7 @@ impl Record {
             result_until: None,
             link,
             task_until,
+            unwritten: None,
             followers: Vec::new(),
         };
         let mut calls = self.unattended();
@@ -254,7 +260,10 @@ impl Record {
         until: Timestamp,
     ) -> Result<(), RecordError> {
         let begun = self.store.begin_call(id.clone(), binding, running, until);
-        begun.await?;
+        if let Err(fault) = begun.await {
+            self.write_later(&id, UnwrittenCall::Begun { until });
+            return Err(fault.into());
+        }
         let runs = {
             let calls = self.unattended();
             calls
@@ -293,6 +302,9 @@ impl Record {
     }
 
     /// Stores the server's answer to a call of this session without a waiting client.
+    ///
+    /// # Errors
+    /// If the store fails: then the answer is stored once the store can be written again.
     pub fn keep_result(
         self: &Arc<Self>,
         tell: &mpsc::UnboundedSender<RecordEvent>,
@@ -330,18 +342,27 @@ impl Record {
             result,
             until,
         };
+        let written = self.write_result(row.clone()).await;
+        if written.is_err() {
+            self.write_later(&id, UnwrittenCall::Ended(row));
+        }
+        written.map(drop)
+    }
+
+    /// Writes the sealed result of a call, and notifies its followers. Returns `false` if the call is not known any more.
+    async fn write_result(&self, row: FinishedCall) -> Result<bool, RecordError> {
+        let (id, until) = (row.id.clone(), row.until);
         self.store.keep_call(row).await?;
-        let followers = match self.unattended().get_mut(&id) {
-            Some(known) => {
-                known.result_until = Some(until);
-                std::mem::take(&mut known.followers)
-            }
-            None => Vec::new(),
-        };
+        let followers = self.unattended().get_mut(&id).map(|known| {
+            known.result_until = Some(until);
+            known.unwritten = None;
+            std::mem::take(&mut known.followers)
+        });
+        let is_known = followers.is_some();
         // If the call ended while its row was written, the row may have come later.
-        self.store.end_call(id).await?;
-        tell_all(followers);
-        Ok(())
+        let ended = self.store.end_call(id).await;
+        tell_all(followers.unwrap_or_default());
+        Ok(ended.map(|()| is_known)?)
     }
 
     /// Removes a call of this session for which a client waits again, or which has ended.
@@ -392,14 +413,14 @@ impl Record {
                     return true;
                 }
                 known.owner = None;
-                if known.result_until.is_none() {
+                if !known.has_ended() {
                     followers.append(&mut known.followers);
                     // Of a task, the last state stays for those who ask for it.
                     if known.task_until.is_none() {
                         lost.push(id.clone());
                     }
                 }
-                known.result_until.is_some()
+                known.has_ended()
             });
             self.count_calls(&calls);
         }
@@ -414,6 +435,7 @@ impl Record {
 
     /// Reads the stored calls, and deletes expired ones and those of gateways that have ended.
     pub(super) async fn tidy_calls(&self) -> Result<(), RecordError> {
+        self.write_unwritten_calls().await?;
         self.store.expire_calls(self.now()).await?;
         for ended in self.read_calls().await? {
             self.store.end_call(ended).await?;
@@ -423,6 +445,7 @@ impl Record {
 
     /// Reads the stored calls.
     pub async fn load_calls(&self) -> Result<(), RecordError> {
+        self.write_unwritten_calls().await?;
         self.read_calls().await.map(drop)
     }
 
@@ -438,6 +461,7 @@ impl Record {
         // A result that another gateway returned is no longer there, and no call whose gateway has ended.
         calls.retain(|id, known| {
             let is_stored = known.owner.is_some()
+                || known.unwritten.is_some()
                 || stored.iter().any(|stored| stored.id == *id)
                     && known
                         .elsewhere
@@ -450,10 +474,12 @@ impl Record {
         });
         for call in stored {
             match &call.running {
-                // Those of this gateway are known.
+                // Those of this gateway are known, unless they have ended while the store could not be written.
                 Some(running) if self.lock_file.is_mine(&running.owner) => {
                     if tasks::is_cancelled(running) {
                         cancelled.push(call.id);
+                    } else if !calls.contains_key(&call.id) && !tasks::is_task(&call.binding) {
+                        ended.push(call.id);
                     }
                     continue;
                 }
@@ -534,6 +560,7 @@ impl From<UnattendedCall> for UnattendedEntry {
             elsewhere,
             link,
             task_until: None,
+            unwritten: None,
             followers: Vec::new(),
         }
     }

@@ -282,6 +282,8 @@ pub struct Record {
     /// Calls without a waiting client, by their ids in the record.
     unattended: Mutex<HashMap<String, calls::UnattendedEntry>>,
     unattended_count: AtomicUsize,
+    /// Locked while calls are written that the store did not take before.
+    unwritten_calls: tokio::sync::Mutex<()>,
     changes: watch::Sender<u64>,
     ended_grants: watch::Sender<u64>,
     counters: Counters,
@@ -319,6 +321,7 @@ impl Record {
             scopes: Scopes::default(),
             unattended: Mutex::default(),
             unattended_count: AtomicUsize::new(0),
+            unwritten_calls: tokio::sync::Mutex::default(),
             changes: watch::channel(0).0,
             ended_grants: watch::channel(0).0,
             counters: Counters::default(),

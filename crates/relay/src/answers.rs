@@ -270,11 +270,13 @@ impl Relay {
     /// wait forever. After a call that the client gave up, the server has to clean up itself; it is told about a
     /// question that may, although not likely, be of another call.
     pub(crate) fn end_questions_of(&mut self, now: Timestamp, call: CallId, ending: Ending) {
-        let open = self
-            .calls
-            .get(call)
-            .map(|call| call.asks().to_vec())
-            .unwrap_or_default();
+        let (open, left) = match self.calls.get_mut(call) {
+            Some(call) => (call.asks().to_vec(), call.take_left_questions()),
+            None => return,
+        };
+        for record in left {
+            self.effects.push(Effect::End { record, ending });
+        }
         for key in open {
             // The other calls wait for answers of their own, so the question is hardly theirs.
             let is_left = ending == Ending::WithdrawnByClient

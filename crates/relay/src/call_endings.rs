@@ -35,6 +35,9 @@ impl Relay {
             self.past_calls.became_task(call, frame);
         }
         self.turns.turn_ends(self.calls.get_mut(key));
+        if self.ends_in_vain(now, key, frame) {
+            return ServerForward::Handled;
+        }
         self.end_questions_of(now, key, Ending::CallEnded);
         let Some(call) = self.calls.get_mut(key) else {
             return ServerForward::Handled;

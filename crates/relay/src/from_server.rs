@@ -267,9 +267,7 @@ impl Relay {
             return self.calls.forward_in_session(via);
         };
         if let Some(key) = self.asks.by_server_id(&id) {
-            if !self.is_server_closing {
-                self.drop_question(key, Ending::WithdrawnByServer);
-            }
+            self.server_withdraws(key, reason.as_deref());
             return ServerForward::Handled;
         }
         // Some servers name a request by the same value in the other JSON type.
@@ -277,9 +275,7 @@ impl Relay {
             && let Some(meant) = id.in_other_type()
             && let Some(key) = self.asks.by_server_id(&meant)
         {
-            if !self.is_server_closing {
-                self.drop_question(key, Ending::WithdrawnByServer);
-            }
+            self.server_withdraws(key, reason.as_deref());
             return ServerForward::Handled;
         }
         match self.server_requests.cancelled(&id) {

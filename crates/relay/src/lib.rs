@@ -37,6 +37,7 @@
 //! | `task_judgement` | the questions of a server's tasks: who is asked, and the answers of people |
 //! | `given_up` | calls that their client gave up without a word, and makes again |
 //! | `held_calls`, `hand_back` | calls held for a person: kept alive, handed back, resumed; the messages |
+//! | `left_questions` | questions for which a server stops waiting, in calls that were handed back |
 //! | `call_tasks`, `task_support` | calls that the gateway runs as tasks of the client; whether it runs any, and what clients are told of them |
 //! | `calls_in_record` | calls without a waiting client, beyond this session |
 //! | `connection_load` | the load of this connection, for a shell that has several |
@@ -71,6 +72,7 @@ mod hand_back;
 mod held_calls;
 mod incoming;
 mod learned;
+mod left_questions;
 mod logging;
 mod new_asks;
 mod not_a_person;

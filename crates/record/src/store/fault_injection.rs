@@ -24,6 +24,8 @@ pub(crate) struct Failing {
     pub(crate) writes: AtomicUsize,
     /// The number of the next lookups that fail.
     pub(crate) lookups: AtomicUsize,
+    /// The number of the next changes of calls that fail.
+    pub(crate) calls: AtomicUsize,
     /// The number of times that each write lets others go on before it begins.
     pub(crate) yields: AtomicUsize,
     /// The number of rows that were read so far.
@@ -98,7 +100,7 @@ impl RecordStore for Failing {
     }
 
     fn keep_call(&self, call: FinishedCall) -> RecordFuture<'_, ()> {
-        self.below.keep_call(call)
+        failing(&self.calls).unwrap_or_else(|| self.below.keep_call(call))
     }
 
     fn take_call(&self, id: String) -> RecordFuture<'_, Option<FinishedCall>> {
@@ -116,11 +118,12 @@ impl RecordStore for Failing {
         running: RunningCall,
         until: Timestamp,
     ) -> RecordFuture<'_, ()> {
-        self.below.begin_call(id, binding, running, until)
+        let begun = || self.below.begin_call(id, binding, running, until);
+        failing(&self.calls).unwrap_or_else(begun)
     }
 
     fn end_call(&self, id: String) -> RecordFuture<'_, ()> {
-        self.below.end_call(id)
+        failing(&self.calls).unwrap_or_else(|| self.below.end_call(id))
     }
 
     fn calls(

@@ -1,6 +1,9 @@
 //! Calls without a waiting client: found once, by the same call of the same caller.
 
+use std::sync::atomic::Ordering;
+
 use super::*;
+use crate::store::fault_injection::Failing;
 use crate::{RecordEvent, SessionKey};
 use mcp_elicit_core::question::{FoundCall, FoundTask};
 use tokio::sync::mpsc;
@@ -347,4 +350,79 @@ async fn a_task_whose_session_is_gone_keeps_its_last_state() {
     assert_eq!(task(&record, &local(), &id).await, lost);
     record.load_calls().await.unwrap();
     assert_eq!(task(&record, &local(), &id).await, lost);
+}
+
+/// A gateway whose store does not take the next changes of calls, and the number of these.
+async fn away(changes: usize) -> (Arc<Failing>, Arc<Record>) {
+    let store: Arc<Failing> = Arc::default();
+    let record = record(store.clone());
+    record.check_presence().await.unwrap();
+    store.calls.store(changes, Ordering::SeqCst);
+    (store, record)
+}
+
+#[tokio::test]
+async fn a_result_that_the_store_does_not_take_is_returned_once_it_does() {
+    for session_ends in [false, true] {
+        // The call and its result.
+        let (store, record) = away(2).await;
+        let (tell, _told) = mpsc::unbounded_channel();
+        let (follower, mut followed) = mpsc::unbounded_channel();
+        let call = SessionKey(1);
+        let kept = record.keep_call(&local(), INFO, "digest", &tell, call, None);
+        kept.await.unwrap_err();
+        let waits = FoundCall::Running { link: None };
+        assert_eq!(find(&record, &local()).await, waits);
+        record.follow_call(&local(), INFO, "digest", &follower, SessionKey(7));
+        let kept = record.keep_result(&tell, call, RESULT.to_owned());
+        kept.await.unwrap_err();
+        assert!(followed.try_recv().is_err());
+        if session_ends {
+            record.release_session(&tell).await.unwrap();
+        }
+        record.sweep().await.unwrap();
+        assert!(matches!(
+            followed.try_recv(),
+            Ok(RecordEvent::FollowedCallEnded {
+                call: SessionKey(7)
+            })
+        ));
+        assert_eq!(find(&record, &local()).await, result());
+        assert_eq!(find(&record, &local()).await, FoundCall::Nothing);
+        let calls = store.below.calls(None, clock()).await.unwrap();
+        assert_eq!(calls, []);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_the_store_does_not_take_is_known_elsewhere_once_it_does() {
+    let (store, record) = away(1).await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let kept = record.keep_call(&local(), INFO, "digest", &tell, SessionKey(1), None);
+    kept.await.unwrap_err();
+    assert_eq!(store.below.calls(None, clock()).await.unwrap(), []);
+    record.sweep().await.unwrap();
+    let stored = store.below.calls(None, clock()).await.unwrap();
+    assert_eq!(stored.len(), 1);
+    assert!(stored[0].running.is_some());
+    // The client waits for it again; the row cannot be deleted, and must not be followed.
+    store.calls.store(1, Ordering::SeqCst);
+    let dropped = record.drop_call(&tell, SessionKey(1));
+    dropped.await.unwrap_err();
+    record.sweep().await.unwrap();
+    assert_eq!(store.below.calls(None, clock()).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_result_that_its_session_returned_meanwhile_is_not_returned_again() {
+    let (store, record) = away(2).await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let kept = record.keep_call(&local(), INFO, "digest", &tell, SessionKey(1), None);
+    kept.await.unwrap_err();
+    let kept = record.keep_result(&tell, SessionKey(1), RESULT.to_owned());
+    kept.await.unwrap_err();
+    record.drop_call(&tell, SessionKey(1)).await.unwrap();
+    record.sweep().await.unwrap();
+    assert_eq!(find(&record, &local()).await, FoundCall::Nothing);
+    assert_eq!(store.below.calls(None, clock()).await.unwrap(), []);
 }

@@ -17,6 +17,7 @@ mod given_up;
 mod held;
 mod held_rounds;
 mod ids;
+mod left_questions;
 mod lenient_forms;
 mod mixed_rounds;
 mod not_a_person;

@@ -136,15 +136,22 @@ impl Pushed {
         // Boxed, and freed again while a person thinks.
         let handle = Box::pin(sent).await;
         let handle = handle.map_err(|_| ElicitError::Disconnected)?;
-        let mut open = WithdrawOnDrop(Some(handle));
+        let mut open = WithdrawOnDrop {
+            request: Some(handle),
+            why: "the question was withdrawn",
+        };
         let reply = async {
-            match open.0.as_mut() {
+            match open.request.as_mut() {
                 Some(handle) => (&mut handle.rx).await.ok(),
                 None => None,
             }
         };
-        let reply = self.call_wait.wait(reply, timeout).await?;
-        open.0 = None;
+        let reply = self.call_wait.wait(reply, timeout).await;
+        if matches!(reply, Err(ElicitError::TimedOut { .. })) {
+            open.why = "the question timed out";
+        }
+        let reply = reply?;
+        open.request = None;
         match reply {
             Some(Ok(result)) => Ok(result),
             Some(Err(ServiceError::McpError(error))) => Err(RequestError::Reported(error)),
@@ -236,17 +243,20 @@ fn read_result(result: ClientResult, mode: Mode) -> ReceivedAnswer {
 }
 
 /// A guard that withdraws the question when the ask ends without a response.
-struct WithdrawOnDrop(Option<RequestHandle<RoleServer>>);
+struct WithdrawOnDrop {
+    request: Option<RequestHandle<RoleServer>>,
+    why: &'static str,
+}
 
 impl Drop for WithdrawOnDrop {
     fn drop(&mut self) {
-        let Some(handle) = self.0.take() else { return };
+        let why = self.why;
+        let Some(handle) = self.request.take() else {
+            return;
+        };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                if let Err(error) = handle
-                    .cancel(Some("the question was withdrawn".into()))
-                    .await
-                {
+                if let Err(error) = handle.cancel(Some(why.into())).await {
                     tracing::debug!(%error, "a question could not be withdrawn");
                 }
             });

@@ -1,4 +1,4 @@
-//! Callers with keys while the database of the record is away: nothing of theirs ends.
+//! Callers while the database of the record is away: nothing of theirs ends.
 
 use std::thread::{self, sleep};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::replica::{LOOK, LOOKS};
 use crate::gateway::{Gateway, REVISION};
 use crate::http::post;
-use crate::raw::{DEMO_SERVER, call, command, initialize, text};
+use crate::raw::{DEMO_SERVER, PROGRAM, call, command, initialize, text};
 
 /// Longer than the sessions of a revoked key live.
 const AWAY: Duration = Duration::from_secs(12);
@@ -70,4 +70,46 @@ fn sessions_of_keys_and_their_held_calls_outlive_a_database_that_is_away() {
         let done = calling.join().unwrap().response();
         assert!(text(&done).contains("staging"), "{done}");
     });
+}
+
+#[test]
+fn a_call_that_was_handed_back_goes_on_although_its_server_stopped_waiting_meanwhile() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    let database = server.database();
+    let state = tempfile::tempdir().unwrap();
+    let record = ["--record", &database.address];
+    let options = ["--listen", "127.0.0.1:0", "--hold", "2"];
+    let patience = ["--", PROGRAM, "demo-server", "--timeout", "8"];
+    let gateway = Gateway::start(state.path(), &[&record[..], &options].concat(), &patience);
+    let at = gateway.serving.clone().unwrap();
+    let opening = initialize(REVISION, &json!({}));
+    let opened = post(&at, "/mcp", None, None, &opening);
+    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let deploy = |id| {
+        let sent = post(
+            &at,
+            "/mcp",
+            None,
+            Some(&session),
+            &call(id, "deploy", &json!({})),
+        );
+        sent.response()
+    };
+    let handed_back = deploy(2);
+    assert!(text(&handed_back).contains("Not done yet"), "{handed_back}");
+    server.stop();
+    // Its server gives up, and its result cannot be stored.
+    sleep(AWAY);
+    server.start_again();
+    let id = gateway.wait_for(1)[0]["id"].as_str().unwrap().to_owned();
+    let content = json!({"action": "accept", "content": {"environment": "staging"}});
+    let is_answered = |_| {
+        sleep(LOOK);
+        gateway.answer(&id, &content) == 200
+    };
+    assert!((0..LOOKS).any(is_answered));
+    let done = deploy(3);
+    assert!(text(&done).contains("staging"), "{done}");
 }

@@ -40,6 +40,8 @@ pub(crate) struct Call {
     asks: Vec<AskId>,
     /// Open questions that are attributed to another call and may be this one's.
     maybe: Vec<AskId>,
+    /// The names in the record of questions for which the server has stopped waiting.
+    left: Vec<String>,
     /// `true` once the same call made again has taken its place.
     gave_place: bool,
     rounds: CallRounds,
@@ -119,6 +121,7 @@ impl Call {
             log_level: None,
             asks: Vec::new(),
             maybe: Vec::new(),
+            left: Vec::new(),
             gave_place: false,
             rounds: CallRounds::default(),
             asks_people: false,
@@ -401,6 +404,16 @@ impl Call {
     /// Removes a question that could have been its own.
     pub(crate) fn remove_possible_ask(&mut self, ask: AskId) {
         self.maybe.retain(|known| *known != ask);
+    }
+
+    /// Records that the server has stopped waiting for the question of this name in the record, which stays open.
+    pub(crate) fn leave_question(&mut self, record: String) {
+        self.left.push(record);
+    }
+
+    /// Takes out the names of the questions for which the server has stopped waiting.
+    pub(crate) fn take_left_questions(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.left)
     }
 
     /// Makes it wait for its turn. `original` is the request as the client wrote it, if its kept request has changes.

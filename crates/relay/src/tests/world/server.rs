@@ -56,7 +56,7 @@ impl Peer {
     }
 
     /// Restarts the server, which forgets all questions.
-    pub(super) fn restart(&mut self) {
+    pub(in crate::tests) fn restart(&mut self) {
         self.calls.clear();
         self.next = 0;
     }
