@@ -99,5 +99,8 @@ fn failure(frame: Frame<'_>) -> Option<&str> {
     }
     let is_error = frame.sole_member(FramePart::Result, "isError");
     let failed = is_error == Ok(Some("true"));
-    frame.result().filter(|_| failed).map(|result| result.get())
+    frame
+        .result()
+        .filter(|_| failed)
+        .map(serde_json::value::RawValue::get)
 }

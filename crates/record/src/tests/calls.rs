@@ -367,13 +367,13 @@ async fn a_result_that_the_store_does_not_take_is_returned_once_it_does() {
         // The call and its result.
         let (store, record) = away(2).await;
         let (tell, _told) = mpsc::unbounded_channel();
-        let (follower, mut followed) = mpsc::unbounded_channel();
+        let (watcher, mut followed) = mpsc::unbounded_channel();
         let call = SessionKey(1);
         let kept = record.keep_call(&local(), INFO, "digest", &tell, call, None);
         kept.await.unwrap_err();
         let waits = FoundCall::Running { link: None };
         assert_eq!(find(&record, &local()).await, waits);
-        record.follow_call(&local(), INFO, "digest", &follower, SessionKey(7));
+        record.follow_call(&local(), INFO, "digest", &watcher, SessionKey(7));
         let kept = record.keep_result(&tell, call, RESULT.to_owned());
         kept.await.unwrap_err();
         assert!(followed.try_recv().is_err());
