@@ -307,6 +307,8 @@ fn a_new_key_is_in_every_running_gateway_before_it_seals() {
         "{retired:?}"
     );
     assert_eq!(rig.uses(&a), ["seals", "wraps"]);
+    let audited = rig.done(&a, &["audit", "--event", "rotated"]).out;
+    assert!(audited.contains("which were deleted: "), "{audited}");
     drop(rig.start(&c));
     rig.done(&c, &["audit", "--verify"]);
 }
@@ -366,6 +368,14 @@ fn the_master_key_is_changed_while_gateways_run_and_both_open_until_the_end() {
         assert_eq!(rig.sql(masters), "2|4");
     }
     assert_eq!(seal(&a), [before.clone(), vec![5; 32]].concat());
+    assert_eq!(rig.uses(&a), ["seals", "wraps-next"]);
+    // In a container, the key comes on standard input.
+    let mut piped = Command::new(PROGRAM);
+    piped.args(["keys", "rewrap", "--new", "-", "--state"]);
+    piped.arg(&a).args(["--record", &rig.database.address]);
+    let key = fs::File::open(&new).unwrap();
+    let piped = piped.stdin(key).output().unwrap();
+    assert!(piped.status.success(), "{piped:?}");
     let refused = rig.run(&a, &["keys", "rotate"]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.said.contains("--finish"), "{refused:?}");
@@ -401,6 +411,18 @@ fn the_master_key_is_changed_while_gateways_run_and_both_open_until_the_end() {
     fs::copy(&new, d.join("seal.key")).unwrap();
     drop(rig.start(&d));
     rig.done(&d, &["audit", "--verify"]);
+    // The audit tells each change, once.
+    let audited = rig.done(&d, &["audit", "--event", "rotated"]).out;
+    let changes = [
+        "wraps the keys too",
+        "alone wraps the keys",
+        "a new key seals values",
+    ];
+    let lines: Vec<&str> = audited.lines().collect();
+    assert_eq!(lines.len(), changes.len(), "{audited}");
+    for (line, change) in lines.iter().zip(changes) {
+        assert!(line.contains(change), "{change}: {audited}");
+    }
 }
 
 #[test]

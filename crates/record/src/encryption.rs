@@ -36,7 +36,8 @@ const KEY_ID: usize = 8;
 pub struct KeyId([u8; KEY_ID]);
 
 impl KeyId {
-    pub(crate) fn of(key: &[u8; KEY]) -> Self {
+    /// Returns the id of a key.
+    pub fn of(key: &[u8; KEY]) -> Self {
         let mut hash = Sha256::new();
         hash.update(b"mcp-elicit seal key\n");
         hash.update(key);

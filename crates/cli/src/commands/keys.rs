@@ -1,12 +1,13 @@
 //! `keys`: the keys of the record.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use mcp_elicit_inbox::direct_record::{self, ON_COMMAND_LINE};
 use mcp_elicit_inbox::seen_audit::SeenAudit;
 use mcp_elicit_inbox::state_folder::StateFolder;
-use mcp_elicit_record::audit::Event;
+use mcp_elicit_record::audit::{Details, Event};
 use mcp_elicit_record::encryption::{Encryption, KeyId, KeyUse, ListedKey, SealedWith};
 use mcp_elicit_record::state_file;
 use mcp_elicit_record::store::{DatabaseRecord, Sqlite};
@@ -20,6 +21,9 @@ use crate::output;
 
 /// The most bytes that are read of a file with a master key.
 const MASTER_KEY_SIZE: u64 = 1 << 20;
+
+/// The change of `keys rotate`, in the audit.
+const NEW_KEY: &str = "a new key seals values";
 
 /// The number of values after which their number is reported.
 const REPORTED_EACH: u64 = 5_000;
@@ -58,7 +62,7 @@ enum KeysCommand {
     /// Change the master key in `seal.key`, which wraps the keys of a record in a database. Run it for the state folder of
     /// each gateway, then once with `--finish`. Gateways may run meanwhile
     Rewrap {
-        /// A file with the new master key: 32 random bytes
+        /// A file with the new master key: 32 random bytes; `-` reads them from standard input
         #[arg(long, value_name = "FILE")]
         new: PathBuf,
         /// Only the new master key opens the record from now on
@@ -111,8 +115,14 @@ async fn rewrap(
     let shown = new.display();
     let unusable = || Failure::usage(format!("{shown} has no master key"));
     let hint = "make one with `openssl rand -out FILE 32`.";
-    let bytes = state_file::read_at_most(new, MASTER_KEY_SIZE)
-        .map_err(|error| unusable().because(error).hint(hint))?;
+    let bytes = if new == Path::new("-") {
+        let mut bytes = Vec::new();
+        let mut input = std::io::stdin().lock().take(MASTER_KEY_SIZE);
+        input.read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        state_file::read_at_most(new, MASTER_KEY_SIZE)
+    };
+    let bytes = bytes.map_err(|error| unusable().because(error).hint(hint))?;
     let master = <[u8; 32]>::try_from(bytes).ok();
     // Zeros are what a disk has where nothing was written.
     let Some(master) = master.filter(|key| key.iter().any(|byte| *byte != 0)) else {
@@ -120,7 +130,14 @@ async fn rewrap(
     };
     if !finish {
         let rewrapped = database.rewrap_keys(folder.key_files(), master).await;
-        rewrapped.map_err(unreadable)?;
+        if rewrapped.map_err(unreadable)? {
+            let id = KeyId::of(&master);
+            note_change(
+                folder,
+                &format!("the new master key {id} wraps the keys too"),
+            )
+            .await;
+        }
         output::say(format_args!(
             "the keys of the record are wrapped by both master keys now, and {} has both; run this for the state folder of each other gateway, and \
              then once with `--finish`",
@@ -133,10 +150,11 @@ async fn rewrap(
         output::say("the keys were wrapped by this master key alone already: nothing was changed");
         return Ok(Exit::Done);
     }
-    inbox::note(folder, Event::Rotated).await;
+    let id = KeyId::of(&master);
+    note_change(folder, &format!("the master key {id} alone wraps the keys")).await;
     output::say(format_args!(
         "only the new master key opens the record now. The state folder of a gateway that does not run now may lack it, and is refused at its next start then: \
-         copy {} there. Delete {shown} once every gateway has started again",
+         copy {} there. Delete the file of the new master key once every gateway has started again",
         folder.seal().display()
     ));
     Ok(Exit::Done)
@@ -177,6 +195,15 @@ async fn start_over(folder: &StateFolder) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Audits a change of the keys, in these words.
+async fn note_change(folder: &StateFolder, change: &str) {
+    let details = Details {
+        reason: Some(change),
+        ..Details::by(ON_COMMAND_LINE)
+    };
+    inbox::note_all(folder, &[(Event::Rotated, details)]).await;
+}
+
 fn check_has_keys(folder: &StateFolder) -> Result<(), Failure> {
     if folder.seal().exists() {
         return Ok(());
@@ -201,8 +228,21 @@ async fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
     let listed = Encryption::list(&folder.seal(), &needed);
     let listed =
         listed.map_err(|error| Failure::usage("the keys cannot be read").because(error))?;
+    let is_here = |key: &&ListedKey| key.usage != KeyUse::Missing;
+    let here = listed.iter().filter(is_here).map(|key| key.id);
+    let here = here.filter(|id| masters.contains(&id.to_string()));
+    let here: Vec<KeyId> = here.collect();
     for ListedKey { id, usage } in listed {
         let (name, words) = match usage {
+            // A file gets a new master key after those that it has.
+            KeyUse::Unneeded | KeyUse::MayOpen if here.len() > 1 && here.last() == Some(&id) => (
+                "wraps-next",
+                "is the NEW master key, which wraps the others in the database too; `mcp-elicit keys rewrap --finish` makes it the only one",
+            ),
+            KeyUse::Unneeded | KeyUse::MayOpen if here.len() > 1 && here.contains(&id) => (
+                "wraps",
+                "is the EARLIER master key, which still wraps the others in the database, until `mcp-elicit keys rewrap --finish`",
+            ),
             KeyUse::Unneeded | KeyUse::MayOpen if masters.contains(&id.to_string()) => (
                 "wraps",
                 "is the master key, which wraps the others in the database",
@@ -227,6 +267,11 @@ async fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
         } else {
             output::print(format_args!("{id}  {words}"))?;
         }
+    }
+    if masters.len() > here.len() {
+        output::say(
+            "the master key is being changed, and this folder has one of the two: run `mcp-elicit keys rewrap --new FILE` for it, unless it has the new one alone",
+        );
     }
     Ok(Exit::Done)
 }
@@ -320,6 +365,15 @@ async fn retire(folder: &StateFolder) -> Result<Exit, Failure> {
         None => Ok(Vec::new()),
     };
     let masters = masters.map_err(unreadable)?;
+    drop(lease);
+    if !retired.is_empty() {
+        let ids: Vec<_> = retired.iter().map(KeyId::to_string).collect();
+        let change = format!(
+            "no value needs these keys, which were deleted: {}",
+            ids.join(", ")
+        );
+        note_change(folder, &change).await;
+    }
     for id in &retired {
         output::print(id)?;
         if masters.contains(&id.to_string()) {
@@ -351,7 +405,7 @@ async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
         state_record::check_exists(folder).await?;
         let rotated = database.rotate_keys(folder.key_files()).await;
         rotated.map_err(unreadable)?;
-        inbox::note(folder, Event::Rotated).await;
+        note_change(folder, NEW_KEY).await;
         output::say(
             "the key was changed: the record has the new one, and so has every running gateway; earlier keys are kept to read older values",
         );
@@ -365,7 +419,7 @@ async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
     let kept = Encryption::rotate(&folder.seal(), &needed).map_err(unchanged)?;
     drop(lease);
     // Opening the record tells those who join it that their key is an earlier one.
-    inbox::note(folder, Event::Rotated).await;
+    note_change(folder, NEW_KEY).await;
     output::say(format_args!(
         "the key was changed; running gateways use it from now on, and {kept} earlier key(s) are kept to read older values"
     ));

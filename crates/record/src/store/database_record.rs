@@ -41,8 +41,8 @@ pub trait DatabaseRecord: fmt::Debug + Send + Sync {
     fn rotate_keys(&self, files: KeyFiles) -> RecordFuture<'_, ()>;
     /// Removes the data keys that no value needs from the record, and from these files. Returns their ids.
     fn retire_keys(&self, files: KeyFiles, needed: SealedWith) -> RecordFuture<'_, Vec<KeyId>>;
-    /// Wraps the keys by another master key too, which these files get.
-    fn rewrap_keys(&self, files: KeyFiles, master: [u8; 32]) -> RecordFuture<'_, ()>;
+    /// Wraps the keys by another master key too, which these files get. Returns `false` if they were wrapped by it already.
+    fn rewrap_keys(&self, files: KeyFiles, master: [u8; 32]) -> RecordFuture<'_, bool>;
     /// Removes what other master keys than this one wrap. Returns `false` if there is none.
     fn finish_rewrap(&self, files: KeyFiles, master: [u8; 32]) -> RecordFuture<'_, bool>;
     /// Returns the keys that sealed values need.

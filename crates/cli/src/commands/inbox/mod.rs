@@ -395,7 +395,11 @@ async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
     folder
         .rotate_token()
         .map_err(|error| Failure::usage("the token cannot be written").because(error))?;
-    note(folder, Event::Rotated).await;
+    let details = Details {
+        reason: Some("the token of the inbox's API"),
+        ..Details::by(direct_record::ON_COMMAND_LINE)
+    };
+    note_all(folder, &[(Event::Rotated, details)]).await;
     output::say(format_args!(
         "the API's token was replaced; programs that use it read it from {}",
         folder.token_file().display()

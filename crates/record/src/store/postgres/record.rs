@@ -86,7 +86,7 @@ impl DatabaseRecord for PostgresRecord {
         async move { self.database.retire_keys(&files, &needed).await }.boxed()
     }
 
-    fn rewrap_keys(&self, files: KeyFiles, master: [u8; 32]) -> RecordFuture<'_, ()> {
+    fn rewrap_keys(&self, files: KeyFiles, master: [u8; 32]) -> RecordFuture<'_, bool> {
         async move { self.database.rewrap_keys(&files, master).await }.boxed()
     }
 

@@ -246,12 +246,13 @@ impl PostgresDatabase {
         .await
     }
 
-    /// Wraps each key by a new master key too. The one before goes on until [`finish_rewrap`](Self::finish_rewrap).
+    /// Wraps each key by a new master key too. The one before goes on until [`finish_rewrap`](Self::finish_rewrap). Returns
+    /// `false` if it wrapped them already.
     pub(super) async fn rewrap_keys(
         &self,
         files: &KeyFiles,
         master: KeyBytes,
-    ) -> Result<(), RecordStoreError> {
+    ) -> Result<bool, RecordStoreError> {
         let (files, address) = (files.clone(), self.settings().address().to_owned());
         self.transaction(move |client| {
             let (files, address) = (files.clone(), address.clone());
@@ -259,7 +260,8 @@ impl PostgresDatabase {
                 lock(client).await?;
                 let (keys, masters) = shared(client, &files, &address).await?;
                 // Another folder of the record may have begun it.
-                if !masters.contains(&KeyId::of(&master).to_string()) {
+                let is_new = !masters.contains(&KeyId::of(&master).to_string());
+                if is_new {
                     refuse_two_masters(&masters)?;
                     refuse_own(&keys, &master)?;
                     insert(client, &keys.wrapped_by(&master)?).await?;
@@ -269,7 +271,7 @@ impl PostgresDatabase {
                     file.push(master);
                     write_seal(&files, &file)?;
                 }
-                Ok(())
+                Ok(is_new)
             }
             .boxed()
         })
