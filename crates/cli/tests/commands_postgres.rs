@@ -9,6 +9,7 @@ mod waiting;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::thread::sleep;
 
 use mcp_elicit_testkit::postgres::{PostgresServer, TestDatabase};
@@ -136,6 +137,75 @@ fn the_audit_of_a_record_in_a_database_is_listed_selected_and_verified() {
     let broken = audit(&["--verify"]);
     assert_eq!(broken.code, Some(1), "{broken:?}");
     assert!(broken.said.contains("broken at event 1"), "{broken:?}");
+}
+
+/// Reads the lines of a stream, each as it comes.
+fn lines_of(stream: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines() {
+            let _the_test_has_ended = tell.send(line.unwrap());
+        }
+    });
+    told
+}
+
+#[test]
+fn a_followed_audit_goes_on_after_its_database_was_away_and_begins_after_an_event() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    let database = server.database();
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let mut raw = start(&state, &database.address);
+    deliver(&mut raw, 2, &state);
+    let at = at(&state, &database);
+    let follow = |more: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        command.args(["audit", "--follow", "--json"]);
+        command.args(at).args(more);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let printed = lines_of(process.stdout.take().unwrap());
+        let said = lines_of(process.stderr.take().unwrap());
+        (process, printed, said)
+    };
+    let numbers_until_delivered = |printed: &mpsc::Receiver<String>| {
+        let mut numbers = Vec::new();
+        loop {
+            let line = printed.recv_timeout(raw::PATIENCE).unwrap();
+            let line: Value = serde_json::from_str(&line).unwrap();
+            numbers.push(line["number"].as_u64().unwrap());
+            if line["entry"]["event"] == "delivered" {
+                return numbers;
+            }
+        }
+    };
+    let (mut process, printed, said) = follow(&[]);
+    let before = numbers_until_delivered(&printed);
+    server.stop();
+    let waits = said.recv_timeout(raw::PATIENCE).unwrap();
+    let last = *before.last().unwrap();
+    assert!(
+        waits.contains(&format!("waiting for it after event {last}")),
+        "{waits}"
+    );
+    server.start_again();
+    let back = said.recv_timeout(raw::PATIENCE).unwrap();
+    assert!(back.contains("is back"), "{back}");
+    drop(raw);
+    let mut raw = start(&state, &database.address);
+    deliver(&mut raw, 2, &state);
+    let after = numbers_until_delivered(&printed);
+    let whole: Vec<u64> = (1..=*after.last().unwrap()).collect();
+    assert_eq!([before, after.clone()].concat(), whole, "each event once");
+    let (mut again, printed, _) = follow(&["--after", &last.to_string()]);
+    assert_eq!(numbers_until_delivered(&printed), after);
+    for process in [&mut process, &mut again] {
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
 }
 
 #[test]

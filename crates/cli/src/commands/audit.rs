@@ -32,6 +32,8 @@ use crate::output::{self, harmless};
 const AT_ONCE: usize = 1_000;
 /// The interval at which `--follow` looks for events.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(400);
+/// The interval at which `--follow` tries a database again that is away.
+const AWAY_INTERVAL: Duration = Duration::from_secs(2);
 
 /// List, verify, follow and export the audit events of every question that went through a gateway
 #[derive(Debug, Args)]
@@ -97,6 +99,10 @@ pub(crate) struct AuditArgs {
     #[arg(long, conflicts_with = "verify")]
     follow: bool,
 
+    /// With --follow: begin after the event of this number, which --json has, instead of with the first one
+    #[arg(long, value_name = "NUMBER", requires = "follow")]
+    after: Option<u64>,
+
     /// Only verify the chain
     #[arg(long)]
     verify: bool,
@@ -154,6 +160,9 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
         ..ReadLinks::default()
     };
     let mut chain = ChainVerifier::new(key.as_ref());
+    if let Some(after) = args.after {
+        return args.follow(store, &filter, &keys, after).await;
+    }
     if has_record {
         links = args
             .print_links(store, &filter, &keys, links, &mut chain)
@@ -277,7 +286,8 @@ impl AuditArgs {
         }
     }
 
-    /// Prints events as they happen: numbers have no gaps, so that none is missed or printed twice.
+    /// Prints events as they happen: numbers have no gaps, so that none is missed or printed twice. A database that is away is
+    /// waited for.
     async fn follow(
         &self,
         store: &dyn RecordStore,
@@ -286,8 +296,30 @@ impl AuditArgs {
         mut last: u64,
     ) -> Result<Exit, Failure> {
         let stop = stop::listen()?;
+        let mut is_away = false;
         loop {
-            let page = store.audit(last + 1, AT_ONCE).await.map_err(unreadable)?;
+            let page = match store.audit(last.saturating_add(1), AT_ONCE).await {
+                Ok(page) => page,
+                Err(fault) if fault.is_in_database() => {
+                    if !is_away {
+                        is_away = true;
+                        let why = fault.to_string();
+                        let why = harmless(&why);
+                        output::say(format_args!("{why}: waiting for it after event {last}"));
+                    }
+                    tokio::select! {
+                        () = stop.cancelled() => return Ok(Exit::Interrupted),
+                        () = tokio::time::sleep(AWAY_INTERVAL) => continue,
+                    }
+                }
+                Err(fault) => return Err(unreadable(fault)),
+            };
+            if is_away {
+                is_away = false;
+                output::say(format_args!(
+                    "the database is back: going on after event {last}"
+                ));
+            }
             for link in &page {
                 last = link.number;
                 self.print(link, filter, keys)?;
@@ -517,8 +549,8 @@ mod tests {
                 "rules loaded  rules 01234567 instead of fedcba98  by owner",
             ),
             (
-                json!({"event": "rules-loaded", "digest": "0123456789ab", "before": "0123456789ab", "by": "owner"}),
-                "rules loaded  rules 01234567, unchanged  by owner",
+                json!({"event": "rules-loaded", "digest": "0123456789ab", "before": "0123456789ab", "gateway": "m1:/srv/a", "by": "owner"}),
+                "rules loaded  rules 01234567, unchanged  at m1:/srv/a  by owner",
             ),
             (
                 json!({"event": "rules-rejected", "digest": "0123456789ab", "by": "owner"}),
