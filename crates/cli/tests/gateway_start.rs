@@ -256,8 +256,18 @@ fn a_lost_key_is_told_with_the_remedy_and_the_record_can_be_begun_anew() {
     let rotated = sandbox::run(&["inbox", "--state", &at, "rotate"], b"");
     assert_eq!(rotated.code, Some(0), "{}", rotated.stderr);
     std::fs::remove_file(state.join("identity.key")).expect("it is there");
+    let check = [
+        "gateway",
+        "--state",
+        &at,
+        "--check",
+        "--",
+        ME,
+        "demo-server",
+    ];
     for run in [
         gateway_on(&state),
+        sandbox::run(&check, b""),
         sandbox::run(&["inbox", "--state", &at, "list"], b""),
     ] {
         assert_eq!(run.code, Some(2), "{}", run.stderr);

@@ -50,6 +50,8 @@ async fn a_lost_key_that_the_record_needs_is_not_made_anew() {
                 Some(bytes) => std::fs::write(&path, vec![7; bytes]).unwrap(),
             }
             let refused = state.key_files().open().await.err().unwrap();
+            let checked = state.key_files().check().await.err().unwrap();
+            assert_eq!(checked.to_string(), refused.to_string());
             let KeyFileError::Lost {
                 path: named, loss, ..
             } = &refused
@@ -67,6 +69,7 @@ async fn a_lost_key_that_the_record_needs_is_not_made_anew() {
             assert_eq!(path.exists(), half.is_some(), "nothing was made");
             // With the key everything works as before.
             std::fs::write(&path, whole).unwrap();
+            state.key_files().check().await.unwrap();
             ask_once(&state).await;
         }
     }
@@ -80,6 +83,16 @@ async fn a_lost_key_that_nothing_needs_is_made_anew() {
     ask_once(&state).await;
     assert_eq!(std::fs::read(state.seal()).unwrap().len(), 32);
     assert_eq!(std::fs::read(state.identity()).unwrap().len(), 32);
+}
+
+#[tokio::test]
+async fn a_check_refuses_a_key_that_opens_no_value_of_the_record() {
+    let (_folder, state) = folder();
+    ask_once(&state).await;
+    std::fs::write(state.seal(), [9; 32]).unwrap();
+    let checked = state.key_files().check().await.err().unwrap();
+    let told = RecordStoreError::OtherSealKey.to_string();
+    assert_eq!(checked.to_string(), told);
 }
 
 #[tokio::test]

@@ -8,12 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Encryption, OwnKeys, encryption};
+use crate::encryption::KeyUse;
 use crate::state_file;
 use crate::store::sqlite::{BESIDE, beside};
 use crate::store::{KeyedContents, RecordStoreError, Sqlite, StateTables};
 
 /// The most records that are set aside.
 const MOST_ASIDE: u32 = 10_000;
+
+/// Says what of these contents needs a key; `None` if nothing does.
+type NeededFor = fn(KeyedContents) -> Option<String>;
 
 /// The files of a record and its keys.
 #[derive(Clone, Debug)]
@@ -86,15 +90,14 @@ impl KeyFiles {
     /// # Errors
     /// If a key is lost that the record needs, or a file cannot be used.
     pub async fn open(&self) -> Result<OwnKeys, KeyFileError> {
-        self.check_loss(&self.seal, |held| {
-            (held.sealed > 0).then(|| format!("{} value(s) sealed with it", held.sealed))
-        })
-        .await?;
-        self.check_loss(&self.identity, |held| {
-            (held.keyed_links > 0)
-                .then(|| format!("an audit of {} event(s) made with it", held.keyed_links))
-        })
-        .await?;
+        for (path, needed_for) in self.uses() {
+            if let Some(loss) = self.refuse_loss(path, needed_for).await? {
+                tracing::warn!(
+                    file = %path.display(),
+                    "the key file {loss}, and a new key was made; the record holds nothing that needs the lost one, but the same question may be asked again"
+                );
+            }
+        }
         let made = |path: &Path, source| KeyFileError::File {
             path: path.to_owned(),
             source,
@@ -105,6 +108,44 @@ impl KeyFiles {
             identity: super::IdentityKey::from_file(&self.identity)
                 .map_err(|source| made(&self.identity, source))?,
         })
+    }
+
+    /// Checks that a start would not refuse these keys: neither is lost that the record needs, and the values of the record are
+    /// not sealed with other keys alone. Nothing is written.
+    ///
+    /// # Errors
+    /// Those of a start.
+    pub async fn check(&self) -> Result<(), KeyFileError> {
+        for (path, needed_for) in self.uses() {
+            self.refuse_loss(path, needed_for).await?;
+        }
+        let record = Sqlite::at(&self.record).with_any_key();
+        let needed = record.sealed_with().await.map_err(Arc::new)?;
+        let listed = Encryption::list(&self.seal, &needed);
+        let listed = listed.map_err(|source| KeyFileError::File {
+            path: self.seal.clone(),
+            source,
+        })?;
+        let opens = listed
+            .iter()
+            .any(|key| needed.keys.contains(&key.id) && key.usage != KeyUse::Missing);
+        if !opens && !needed.any && !needed.keys.is_empty() {
+            return Err(Arc::new(RecordStoreError::OtherSealKey).into());
+        }
+        Ok(())
+    }
+
+    /// Returns each file, with the function that says what of a record needs its key.
+    fn uses(&self) -> [(&Path, NeededFor); 2] {
+        [
+            (&self.seal, |held| {
+                (held.sealed > 0).then(|| format!("{} value(s) sealed with it", held.sealed))
+            }),
+            (&self.identity, |held| {
+                (held.keyed_links > 0)
+                    .then(|| format!("an audit of {} event(s) made with it", held.keyed_links))
+            }),
+        ]
     }
 
     /// Renames the record in its folder, so that the next start creates a new one, with new keys in place of the lost
@@ -159,12 +200,12 @@ impl KeyFiles {
         Ok(Some(path))
     }
 
-    /// Rejects a loss that makes the record unusable, and warns of any other.
-    async fn check_loss(
+    /// Rejects a loss that makes the record unusable. Returns any other, unless the record is new.
+    async fn refuse_loss(
         &self,
         path: &Path,
-        needed_for: impl Fn(KeyedContents) -> Option<String>,
-    ) -> Result<(), KeyFileError> {
+        needed_for: NeededFor,
+    ) -> Result<Option<KeyLoss>, KeyFileError> {
         let look = || {
             loss_of(path).map_err(|source| KeyFileError::File {
                 path: path.to_owned(),
@@ -172,11 +213,11 @@ impl KeyFiles {
             })
         };
         let Some(loss) = look()? else {
-            return Ok(());
+            return Ok(None);
         };
         let is_new = fs::metadata(&self.record).map_or(true, |file| file.len() == 0);
         if is_new && loss == KeyLoss::Missing {
-            return Ok(());
+            return Ok(None);
         }
         let held = if is_new {
             KeyedContents::default()
@@ -188,7 +229,7 @@ impl KeyFiles {
         };
         // Another gateway may have created the key, and the record with it, meanwhile.
         let Some(loss) = look()? else {
-            return Ok(());
+            return Ok(None);
         };
         if let Some(needed_for) = needed_for(held) {
             return Err(KeyFileError::Lost {
@@ -199,13 +240,9 @@ impl KeyFiles {
         }
         if loss == KeyLoss::Missing && held == KeyedContents::default() {
             // A command has made a token, and no gateway has run yet.
-            return Ok(());
+            return Ok(None);
         }
-        tracing::warn!(
-            file = %path.display(),
-            "the key file {loss}, and a new key was made; the record holds nothing that needs the lost one, but the same question may be asked again"
-        );
-        Ok(())
+        Ok(Some(loss))
     }
 }
 

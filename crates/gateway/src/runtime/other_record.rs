@@ -102,6 +102,7 @@ impl Config {
             if has_record(&folder.state).await {
                 let store = Sqlite::at(&file).with_any_key();
                 store.audit_end().await.map_err(Arc::new)?;
+                folder.state.key_files().check().await?;
             }
             return Ok(Some(folder.state));
         };
@@ -125,6 +126,10 @@ async fn check_database(
     if is_current {
         let keys = record.check_keys(folder.key_files()).await;
         keys.map_err(Arc::new)?;
+    } else {
+        tracing::warn!(
+            "the record has the layout of an earlier version, which the next start changes: the keys in the state folder were not compared with it"
+        );
     }
     Ok(is_current.then(|| folder.with_database(record)))
 }
