@@ -439,11 +439,17 @@ fn what_is_not_taken_of_a_changed_file_is_named_and_rules_are_not_judged_by_othe
     gateway.hang_up();
     let said = gateway.wait_to_say("the rules were read again");
     assert!(said.contains("need a restart: `keep-ended`"), "{said}");
+    let digest = said.split_once("digest ").unwrap().1[..8].to_owned();
     gateway.client.call(3, "profile", &json!({}));
     assert!(text(&gateway.client.result(3)).contains("`all`"));
     let audit = audit_with(&gateway.state, "refused-by-rule");
     let loaded = audit.iter().rfind(|entry| entry["event"] == "rules-loaded");
-    assert_eq!(loaded.unwrap()["restart"], json!(["`keep-ended`"]));
+    let loaded = loaded.unwrap();
+    assert_eq!(loaded["restart"], json!(["`keep-ended`"]));
+    // Gateways that share a record can be compared.
+    assert!(loaded["digest"].as_str().unwrap().starts_with(&digest));
+    let (at, folder) = (loaded["gateway"].as_str().unwrap(), gateway.state.display());
+    assert!(at.ends_with(&format!(":{folder}")), "{at}");
 }
 
 const DELETIONS: &str = r#"

@@ -140,6 +140,11 @@ impl CurrentRules {
         self.current().rules
     }
 
+    /// Returns the digest of the current rules.
+    pub(crate) fn digest(&self) -> String {
+        digest_of_rules(&self.rules())
+    }
+
     /// Replaces the rules. Open questions keep their plan; approvals whose rule has changed are void.
     pub(crate) fn replace(&self, rules: Arc<Rules>) {
         let approving = approval_digests(&rules);
@@ -393,6 +398,11 @@ pub(crate) fn digest_of_rules(rules: &Rules) -> String {
     HEXLOWER.encode(&hash.finalize()[..16])
 }
 
+/// Returns the beginning of a digest of rules, as the audit shows it to people.
+pub(crate) fn short_digest(digest: &str) -> &str {
+    digest.get(..8).unwrap_or(digest)
+}
+
 impl Current {
     fn new(rules: Arc<Rules>) -> Self {
         // A configuration with an unknown zone was rejected.
@@ -422,6 +432,7 @@ mod tests {
         teams.tell(refused("key-2"));
         teams.tell(RulesEvent::Rejected {
             digest: "d".to_owned(),
+            gateway: "m1:/srv/a".to_owned(),
         });
         let mut of_first = 0;
         let mut last = Vec::new();

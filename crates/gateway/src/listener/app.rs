@@ -280,6 +280,7 @@ async fn metrics(State(state): State<ListenerState>, headers: HeaderMap) -> Resp
         .text(
             &state.runtime.record,
             open,
+            state.runtime.rules_in_force(),
             state.runtime.peers.as_deref(),
             state.runtime.traces.as_deref(),
         )

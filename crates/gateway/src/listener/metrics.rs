@@ -44,12 +44,17 @@ impl Metrics {
         &self,
         record: &Record,
         open: OpenCounts,
+        (rules, digest): (usize, String),
         peers: Option<&Peers>,
         traces: Option<&Traces>,
     ) -> String {
         let mut text = Exposition::default();
         add_counters(&mut text, record);
         add_open(&mut text, open);
+        let name = "mcp_elicit_rules";
+        let help = "Rules in force, with the beginning of their digest as a label.";
+        text.metric(name, MetricType::Gauge, Some(help));
+        text.labelled(name, &[("digest", &digest)], rules as u64);
         if let Some(peers) = peers {
             add_forwarded(&mut text, peers);
         }

@@ -89,6 +89,8 @@ pub struct Runtime {
     pub(crate) peers: Option<Arc<Peers>>,
     /// The rules, if there are any.
     teams: Option<Arc<CurrentRules>>,
+    /// The machine and the state folder, for the audit.
+    gateway: Arc<str>,
     /// The traces, if a collector is configured.
     pub(crate) traces: Option<Arc<Traces>>,
     /// `true` if the file is read again on SIGHUP.
@@ -192,6 +194,7 @@ impl Runtime {
             callers,
             peers,
             teams: None,
+            gateway: name_of_gateway(&folder.path).into(),
             traces,
             reads_again: Arc::default(),
             seen_notes,
@@ -447,6 +450,16 @@ fn apply_presence(config: &mut Config, folder: &Folder) -> Result<(), StartError
 struct Folder {
     state: StateFolder,
     path: PathBuf,
+}
+
+/// Returns the name of a gateway for people: its machine, if that has a name, and its state folder.
+fn name_of_gateway(folder: &Path) -> String {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    #[cfg(feature = "teams")]
+    if let Ok(machine) = hostname::get() {
+        return format!("{}:{}", machine.display(), folder.display());
+    }
+    folder.display().to_string()
 }
 
 impl Folder {

@@ -20,7 +20,7 @@ use super::{Folder, Runtime};
 use crate::config::{Config, ConfigError, RestartSettings};
 #[cfg(unix)]
 use crate::config::{hide_userinfo, unset_variables};
-use crate::current_rules::{CurrentRules, RulesChange, digest_of_rules};
+use crate::current_rules::{CurrentRules, RulesChange, digest_of_rules, short_digest};
 
 /// The reason why a reloaded configuration is not used.
 #[derive(Debug, thiserror::Error)]
@@ -58,8 +58,8 @@ pub enum ReloadError {
 /// A reloaded configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reloaded {
-    /// `true` if its rules, people, groups, roles and channels have taken effect; `false` if it has none.
-    pub has_teams: bool,
+    /// The digest of its rules, which have taken effect with its people, groups, roles and channels; `None` if it has none.
+    pub rules_digest: Option<String>,
     /// The numbers of rules, of people and of channels in it.
     pub counts: [usize; 3],
     /// `true` if its rules, people, groups, roles and channels are unchanged.
@@ -78,7 +78,13 @@ impl Runtime {
         let (teams, changes) =
             CurrentRules::new(rules.clone(), key, Arc::new(folder.state.logins()));
         teams.set_record(&self.record);
-        teams.tell(loaded(rules, None, Vec::new()));
+        let digest = digest_of_rules(rules);
+        tracing::info!(
+            rules = rules.rules().len(),
+            digest = short_digest(&digest),
+            "the rules are in force"
+        );
+        teams.tell(self.loaded(rules, digest, None, Vec::new()));
         tokio::spawn(write_changes(
             self.record.clone(),
             Arc::downgrade(&teams),
@@ -112,26 +118,58 @@ impl Runtime {
         };
         match self.next(text) {
             Ok((rules, channels, need_restart)) => {
-                let before = digest_of_rules(&teams.rules());
+                let (before, digest) = (teams.digest(), digest_of_rules(&rules));
                 let (count, same_channels) = self.compare_channels(&channels);
-                let is_unchanged = before == digest_of_rules(&rules) && same_channels;
+                let is_unchanged = before == digest && same_channels;
                 let counts = [rules.rules().len(), rules.people().people.len(), count];
-                teams.tell(loaded(&rules, Some(before), need_restart.clone()));
+                let event = self.loaded(&rules, digest.clone(), Some(before), need_restart.clone());
+                teams.tell(event);
                 teams.replace(rules);
                 self.replace_channels(channels);
                 Ok(Reloaded {
-                    has_teams: true,
+                    rules_digest: Some(digest),
                     counts,
                     is_unchanged,
                     need_restart,
                 })
             }
             Err(error) => {
-                let digest = digest_of_rules(&teams.rules());
-                teams.tell(RulesEvent::Rejected { digest });
+                teams.tell(RulesEvent::Rejected {
+                    digest: teams.digest(),
+                    gateway: self.gateway.to_string(),
+                });
                 Err(error)
             }
         }
+    }
+
+    /// Returns the event of rules that are loaded.
+    fn loaded(
+        &self,
+        rules: &Rules,
+        digest: String,
+        before: Option<String>,
+        need_restart: Vec<String>,
+    ) -> RulesEvent {
+        RulesEvent::Loaded {
+            digest,
+            before,
+            rules: rules.rules().len(),
+            need_restart,
+            gateway: self.gateway.to_string(),
+        }
+    }
+
+    /// Returns the number of the current rules and their digest, shortened for people; none of them without rules.
+    pub(crate) fn rules_in_force(&self) -> (usize, String) {
+        let Some(teams) = &self.teams else {
+            return (0, String::new());
+        };
+        let digest = teams.digest();
+        (
+            teams.rules().rules().len(),
+            short_digest(&digest).to_owned(),
+        )
     }
 
     /// Reads a configuration that is about to take effect, and names its settings that need a restart.
@@ -166,7 +204,7 @@ impl Runtime {
         let mut need_restart = found.judging;
         need_restart.extend(found.others);
         Ok(Reloaded {
-            has_teams: false,
+            rules_digest: None,
             counts: [0, 0, 0],
             is_unchanged: true,
             need_restart,
@@ -291,7 +329,8 @@ impl Reloaded {
     /// Returns the text for the log.
     #[cfg(unix)]
     fn in_words(&self) -> String {
-        let read = if self.has_teams {
+        let read = if let Some(digest) = &self.rules_digest {
+            let digest = short_digest(digest);
             let [rules, people, channels] = self.counts;
             let rules_word = if rules == 1 { "rule" } else { "rules" };
             let people_word = if people == 1 { "person" } else { "people" };
@@ -299,7 +338,7 @@ impl Reloaded {
             let unchanged = if self.is_unchanged { ", unchanged" } else { "" };
             format!(
                 "the rules were read again and are in force, with the channels: {rules} {rules_word}, {people} {people_word}, \
-                 {channels} {channels_word}{unchanged}"
+                 {channels} {channels_word}, digest {digest}{unchanged}"
             )
         } else {
             "the file was read again: it has no rules, people and channels".to_owned()
@@ -309,15 +348,6 @@ impl Reloaded {
         }
         let names = self.need_restart.join(", ");
         format!("{read}; these settings of it differ, and need a restart: {names}")
-    }
-}
-
-fn loaded(rules: &Rules, before: Option<String>, need_restart: Vec<String>) -> RulesEvent {
-    RulesEvent::Loaded {
-        digest: digest_of_rules(rules),
-        before,
-        rules: rules.rules().len(),
-        need_restart,
     }
 }
 

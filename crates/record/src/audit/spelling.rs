@@ -215,6 +215,8 @@ members! {
     Restart = "restart",
     /// The number of rules.
     Rules = "rules",
+    /// The gateway: its machine and its state folder.
+    Gateway = "gateway",
     /// The number of approvals.
     Grants = "grants",
     /// The keyed digest of a call.
@@ -377,7 +379,7 @@ mod tests {
         assert_eq!(
             names.join(" "),
             "at event id server principal mode kind target others rule approval by act to person of session device \
-             client evidence channel message reason fields edited unchecked digest before restart rules grants call \
+             client evidence channel message reason fields edited unchecked digest before restart rules gateway grants call \
              until comment votes need leftOut purgedUpTo purgedHash purgedAt"
         );
     }

@@ -139,6 +139,7 @@ impl<'e> EventWords<'e> {
         if !restart.is_empty() {
             self.say(["  without ", &*restart.join(", "), " (needs a restart)"]);
         }
+        self.say_member("  at ", Member::Gateway);
     }
 
     /// Adds the people and the devices whom the event concerns, besides the one who acted.

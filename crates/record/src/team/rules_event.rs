@@ -19,11 +19,15 @@ pub enum RulesEvent {
         rules: usize,
         /// The settings of the file that differ from the current ones, and need a restart.
         need_restart: Vec<String>,
+        /// The gateway: its machine and its state folder.
+        gateway: String,
     },
     /// A file that was read again has errors: the previous rules stay in force.
     Rejected {
         /// The digest of the rules that stay in force.
         digest: String,
+        /// The gateway: its machine and its state folder.
+        gateway: String,
     },
     /// A rule refused a call or a question.
     Refused {
@@ -115,6 +119,7 @@ impl RulesEvent {
                 before,
                 rules,
                 need_restart,
+                gateway,
             } => {
                 let need_restart = Some(need_restart.as_slice()).filter(|list| !list.is_empty());
                 entry
@@ -122,10 +127,12 @@ impl RulesEvent {
                     .with_some(Member::Before, before.as_deref())
                     .with(Member::Rules, *rules)
                     .with_some(Member::Restart, need_restart)
+                    .with(Member::Gateway, gateway.as_str())
                     .with(Member::By, OWNER)
             }
-            Self::Rejected { digest } => entry
+            Self::Rejected { digest, gateway } => entry
                 .with(Member::Digest, digest.as_str())
+                .with(Member::Gateway, gateway.as_str())
                 .with(Member::By, OWNER),
             Self::Refused {
                 rule,
