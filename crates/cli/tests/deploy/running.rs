@@ -178,6 +178,27 @@ impl Deployment {
         }
     }
 
+    /// Asks a gateway as the check of its service's health does.
+    fn probe(&self, name: &str) {
+        let state = self.folder.path().join("state");
+        let state = state.join(&name["gateway-".len()..]);
+        let words = &self.compose["services"][name]["healthcheck"]["test"];
+        let words: Vec<&str> = words
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|word| word.as_str().unwrap())
+            .collect();
+        let ["CMD", "mcp-elicit", words @ ..] = &words[..] else {
+            panic!("{words:?}");
+        };
+        let words = words
+            .iter()
+            .map(|word| word.replace(STATE, &state.to_string_lossy()));
+        let done = Command::new(PROGRAM).args(words).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    }
+
     /// Starts the balancer before these gateways, whose servers are all but one of the inbox. Returns its port.
     async fn balance(
         &self,
@@ -345,6 +366,9 @@ async fn two_gateways_behind_the_balancer_answer_at_each_other_and_one_may_be_ki
             })
             .await;
         }
+    }
+    for name in NAMES {
+        deployment.probe(name);
     }
     let (_balancer, port) = deployment.balance(program, &replicas, "").await;
     let made = Command::new(PROGRAM)
