@@ -16,6 +16,8 @@
 //! | `state_tables` | tokens, blocked callers, and values that gateways share |
 
 mod answered;
+#[cfg(all(test, unix))]
+mod cut_commit_tests;
 mod database;
 mod encoded_value;
 #[cfg(unix)]
