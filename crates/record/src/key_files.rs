@@ -263,6 +263,9 @@ impl RecordStoreError {
     pub fn remedy(&self) -> Option<String> {
         match self {
             fault if fault.is_no_record() => Some(NO_RECORD.to_owned()),
+            fault if fault.is_disk_full() && fault.is_in_database() => {
+                Some(DATABASE_FULL.to_owned())
+            }
             fault if fault.is_disk_full() => Some(FULL.to_owned()),
             Self::OtherKey => Some(remedy("identity.key")),
             Self::OtherSealKey => Some(remedy("seal.key")),
@@ -280,6 +283,10 @@ impl RecordStoreError {
 
 /// The fix for a full disk.
 pub const FULL: &str = "make room on the disk, then try again; nothing was half written.";
+
+/// The fix for a full disk of a database's server.
+const DATABASE_FULL: &str =
+    "make room on the disk of the database's server, then try again; nothing was half written.";
 
 /// The fix for a file that is no record.
 pub const NO_RECORD: &str = "record.sqlite is not a gateway's record: restore it from a backup, or move it out of the state folder, as `mcp-elicit keys start-over` \

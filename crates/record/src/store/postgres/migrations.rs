@@ -4,6 +4,7 @@
 //! otherwise.
 
 use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
 
 use super::super::RecordStoreError;
 use super::database::{BEGIN, ended, execute, query};
@@ -127,12 +128,13 @@ async fn migrate(client: &Client, address: &str) -> Result<(), RecordStoreError>
     }
     for migration in &MIGRATIONS[found.layout()..] {
         if let Err(error) = client.batch_execute(migration).await {
-            let code = error.code();
-            let denied = tokio_postgres::error::SqlState::INSUFFICIENT_PRIVILEGE;
-            if code == Some(&denied) {
-                return Err(no_rights(address, "create tables in the schema mcp_elicit"));
-            }
-            return Err(error.into());
+            return Err(match error.code() {
+                Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
+                    no_rights(address, "create tables in the schema mcp_elicit")
+                }
+                Some(code) if *code == SqlState::LOCK_NOT_AVAILABLE => in_use(address),
+                Some(_) | None => error.into(),
+            });
         }
     }
     let known = known_layout();
@@ -331,6 +333,17 @@ fn no_rights(address: &str, to: &str) -> RecordStoreError {
     RecordStoreError::Refused {
         why: format!("the user of {address} has no right to {to}"),
         next: "make it the owner: `CREATE SCHEMA mcp_elicit AUTHORIZATION USER`, or `ALTER SCHEMA mcp_elicit OWNER TO USER` and its tables."
+            .to_owned(),
+    }
+}
+
+fn in_use(address: &str) -> RecordStoreError {
+    RecordStoreError::Refused {
+        why: format!(
+            "the tables of {address} cannot be migrated while another program's transaction uses them"
+        ),
+        next: "try again when that has ended; `SELECT pid, xact_start, query FROM pg_stat_activity ORDER BY xact_start` shows \
+               the longest one, which may be a backup."
             .to_owned(),
     }
 }

@@ -266,6 +266,105 @@ async fn no_write_is_lost_or_made_twice_while_the_server_stops_and_starts() {
     assert_eq!((asked.count(), links.len()), (300, 600));
 }
 
+/// A full disk of the server: each write fails as its statements do then.
+#[tokio::test]
+async fn on_a_full_disk_of_the_server_a_write_leaves_nothing_and_can_be_made_later() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let store = Postgres::at(connected(&database));
+    store.ready().await.unwrap();
+    let sql = |text: &str| server.sql(&database.name, text).unwrap();
+    let asked = row("a", 1_000);
+    store
+        .insert(asked.clone(), "asked a".to_owned())
+        .await
+        .unwrap();
+    let full = "CREATE FUNCTION mcp_elicit.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$";
+    sql(full);
+    // Wherever the room ends in a batch, its first statements may have fitted.
+    for table in ["question", "writer", "audit", "audit_end"] {
+        sql(&format!(
+            "CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON mcp_elicit.{table} EXECUTE FUNCTION mcp_elicit.full()"
+        ));
+        let refused = store.change(vec![change(acted(&asked), 0)]).await;
+        let refused = refused.expect_err(table);
+        assert!(refused.is_disk_full(), "{table}: {refused:?}");
+        assert_eq!(refused.to_string(), "the disk of the record is full");
+        let remedy = refused.remedy().unwrap_or_default();
+        assert!(remedy.contains("database's server"), "{remedy}");
+        let kept = store.find("a".to_owned()).await.unwrap();
+        assert_eq!(kept, Some(asked.clone()), "{table}");
+        assert_eq!(crate::audit::read(&store).await.unwrap().len(), 1);
+        sql(&format!("DROP TRIGGER full_disk ON mcp_elicit.{table}"));
+    }
+    let changed = store.change(vec![change(acted(&asked), 0)]).await;
+    assert!(changed.unwrap());
+    let links = crate::audit::read(&store).await.unwrap();
+    assert_eq!(links.len(), 2);
+}
+
+/// A migration waits for transactions of others, such as a backup, and not for ever.
+#[tokio::test]
+async fn a_migration_is_refused_with_the_reason_while_a_transaction_uses_the_tables() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let first = format!(
+        "CREATE SCHEMA mcp_elicit; {}; UPDATE mcp_elicit.meta SET layout = 1",
+        include_str!("01.sql")
+    );
+    server.sql(&database.name, &first).unwrap();
+    let others = connected(&database);
+    let other = others.connect().await.unwrap();
+    let reads = "BEGIN; SELECT count(*) FROM mcp_elicit.replica";
+    other.batch_execute(reads).await.unwrap();
+    let store = Postgres::at(connected(&database));
+    let refused = store.ready().await;
+    assert!(
+        matches!(&refused, Err(RecordStoreError::Refused { why, next })
+            if why.contains("cannot be migrated") && next.contains("pg_stat_activity")),
+        "{refused:?}"
+    );
+    let layout = "SELECT layout FROM mcp_elicit.meta";
+    assert_eq!(server.sql(&database.name, layout).unwrap(), "1");
+    other.batch_execute("COMMIT").await.unwrap();
+    store.ready().await.unwrap();
+    assert_eq!(server.sql(&database.name, layout).unwrap(), "2");
+}
+
+/// The server says that it is of another version, in one database.
+#[tokio::test]
+async fn a_server_older_than_version_14_is_refused_and_nothing_is_written() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    for (version, is_old) in [("130014", true), ("140000", false)] {
+        let database = server.database();
+        let says = format!(
+            "CREATE OR REPLACE FUNCTION pg_catalog.current_setting(text) RETURNS text LANGUAGE sql STABLE AS \
+             $$ SELECT CASE $1 WHEN 'server_version_num' THEN '{version}' ELSE pg_catalog.current_setting($1, false) END $$"
+        );
+        server.sql(&database.name, &says).unwrap();
+        let opened = connected(&database).ready().await;
+        if is_old {
+            assert!(
+                matches!(&opened, Err(RecordStoreError::Refused { why, next })
+                    if why.ends_with("is PostgreSQL 13") && next == "use PostgreSQL 14 or newer."),
+                "{opened:?}"
+            );
+        } else {
+            opened.unwrap();
+        }
+        let schemas = "SELECT count(*) FROM pg_namespace WHERE nspname = 'mcp_elicit'";
+        let made = server.sql(&database.name, schemas).unwrap();
+        assert_eq!(made, if is_old { "0" } else { "1" });
+    }
+}
+
 /// Passes everything on between the store and the server. The first request that contains these words is made, but its
 /// response is lost with the connection.
 fn losing_a_response(server: u16, words: &'static str) -> u16 {
