@@ -96,6 +96,40 @@ fn a_program_that_fails_leaves_the_question_to_the_inbox() {
     }
 }
 
+/// The first program never ends: the second question is asked beside it. Its stderr goes to the log as text.
+#[test]
+fn a_program_that_hangs_keeps_no_later_question_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = format!(
+        r#"if mkdir '{}'; then exec sleep 3600; fi; printf '\033]0;title\007\n' >&2; echo '{{"action":"accept","content":{{"environment":"staging"}}}}'"#,
+        folder.path().join("hangs").display()
+    );
+    let command = format!("'{}'", script(folder.path(), &lines).display());
+    let options = ["--answer-with", "command", "--answer-command", &command];
+    let mut gateway = gateway(&folder.path().join("state"), &options, &DEMO_SERVER);
+    gateway.stderr(std::process::Stdio::piped());
+    let mut raw = Raw::start(gateway);
+    let mut stderr = raw.child.stderr.take().unwrap();
+    let log = std::thread::spawn(move || {
+        let mut log = String::new();
+        std::io::Read::read_to_string(&mut stderr, &mut log).map(|_| log)
+    });
+    raw.initialize("2025-11-25", &json!({}));
+    raw.call(2, "deploy", &json!({}));
+    while !folder.path().join("hangs").exists() {
+        std::thread::yield_now();
+    }
+    raw.call(3, "deploy", &json!({}));
+    let done = raw.result(3);
+    assert!(text(&done).contains("staging"), "{done}");
+    drop(raw);
+    let log = log.join().unwrap().unwrap();
+    assert!(
+        log.contains(r"(answer-command): \u{1b}]0;title\u{7}"),
+        "{log}"
+    );
+}
+
 /// Without an inbox, no one else can answer: the server gets an error, which is not a decline.
 #[test]
 fn a_program_that_fails_alone_fails_the_question() {

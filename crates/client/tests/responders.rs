@@ -89,6 +89,30 @@ async fn a_program_may_write_before_it_has_read_a_long_question() {
     assert_eq!(response["result"], json!({"action": "decline"}));
 }
 
+/// The process left behind keeps stdin, stdout and stderr for longer than the test may take.
+#[tokio::test]
+async fn an_answer_is_taken_at_the_exit_although_a_process_is_left_behind() {
+    let leaves = shell(r#"sleep 3600 & echo '{"action":"accept","content":{"place":"shell"}}'"#);
+    let answered = tokio::time::timeout(Duration::from_secs(60), answer_by(leaves)).await;
+    assert_eq!(answered.unwrap()["result"], place("shell"));
+    let fails = shell(r#"sleep 3600 & echo '{"action":"decline"}'; exit 3"#);
+    let failed = tokio::time::timeout(Duration::from_secs(60), answer_by(fails)).await;
+    assert_eq!(failed.unwrap()["error"]["code"], -32603);
+}
+
+#[tokio::test]
+async fn the_stderr_of_a_program_goes_into_the_pipe_that_is_set() {
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let warns = shell(r#"echo warning >&2; echo '{"action":"decline"}'"#).stderr(writer);
+    assert_eq!(
+        answer_by(warns).await["result"],
+        json!({"action": "decline"})
+    );
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut reader, &mut said).unwrap();
+    assert_eq!(said, "warning\n");
+}
+
 #[tokio::test]
 async fn a_program_may_correct_itself() {
     let learns = r#"read q; case "$q" in *'"attempt":1,"violations":[]'*) p=WRONG;; *pattern*) p=right;; *) p=LOST;; esac

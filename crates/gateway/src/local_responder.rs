@@ -1,8 +1,11 @@
 //! A responder besides the inbox: the person at the operator's terminal, or a program of the operator.
 //!
-//! A question is in the record before it comes here. It is shown by one responder of the client crate, one question at
-//! a time, and the responder's answer goes through the record like any other: the first valid action wins. A failed
-//! responder is not a person's answer: the question stays in the inbox, or fails if there is none.
+//! A question is in the record before it comes here. It is shown by one responder of the client crate, and the
+//! responder's answer goes through the record like any other: the first valid action wins. A failed responder is not a
+//! person's answer: the question stays in the inbox, or fails if there is none.
+//!
+//! A person at the terminal is asked one question at a time. Programs run side by side, up to [`MOST_PROGRAMS`]: one that
+//! does not end keeps no other question waiting. It is killed when its question ends or no call waits any more.
 
 use mcp_elicit_core::answer::{Outcome, OutcomeMisfit};
 use mcp_elicit_core::question::Ending;
@@ -10,14 +13,18 @@ use mcp_elicit_core::wire::Revision;
 use mcp_elicit_inbox::record_question_store::RecordQuestionStore;
 use mcp_elicit_record::{Durability, Record, RecordEvent, SessionKey};
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mcp_elicit_client::QuestionQueue;
 use mcp_elicit_client::answer::{Answer, AnswerMisfit};
 use mcp_elicit_client::question::Question;
-use mcp_elicit_client::responder::{Responder, ResponderError};
-use tokio::sync::{RwLock, mpsc, watch};
+use mcp_elicit_client::responder::{Command, Responder, ResponderError, Terminal};
+use tokio::sync::{RwLock, Semaphore, mpsc, watch};
+
+use crate::transports::process::Program;
+use crate::transports::server_stderr::StderrReader;
 
 /// Questions of the record, asked by a responder on this machine.
 pub(crate) struct LocalResponses {
@@ -25,6 +32,8 @@ pub(crate) struct LocalResponses {
     store: RecordQuestionStore,
     responder: Arc<dyn Responder>,
     queue: QuestionQueue,
+    /// The questions that may be asked at once.
+    turns: Semaphore,
     /// `true` if there is no inbox in which a question could wait.
     alone: bool,
     /// The servers that the person declined permanently, while this gateway runs.
@@ -38,6 +47,9 @@ pub(crate) struct LocalResponses {
 /// The time that the responder has to clean up at the end.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
+/// The most programs that are asked about the questions of one server at once.
+const MOST_PROGRAMS: usize = 16;
+
 /// The reason why a question was not answered here.
 enum NoAnswer {
     /// It is answered elsewhere, withdrawn, or its call no longer waits.
@@ -47,10 +59,31 @@ enum NoAnswer {
 }
 
 impl LocalResponses {
-    /// Creates the responses for questions of this record; `alone` if there is no inbox.
-    pub(crate) fn new(
+    /// Creates the responses of the person at this terminal; `alone` if there is no inbox.
+    pub(crate) fn of_terminal(record: Arc<Record>, terminal: Terminal, alone: bool) -> Arc<Self> {
+        Self::new(record, Arc::new(terminal), 1, alone)
+    }
+
+    /// Creates the responses of this program to the questions of a server, with its stderr in the log; `alone` if there
+    /// is no inbox.
+    pub(crate) fn of_program(
+        record: Arc<Record>,
+        program: &Program,
+        server: &str,
+        alone: bool,
+    ) -> io::Result<Arc<Self>> {
+        let (stderr, writer) = io::pipe()?;
+        StderrReader::start(stderr, &format!("{server} (answer-command)"))?;
+        let command = Command::new(&program.program, &program.arguments)
+            .environment(program.variables())
+            .stderr(writer);
+        Ok(Self::new(record, Arc::new(command), MOST_PROGRAMS, alone))
+    }
+
+    fn new(
         record: Arc<Record>,
         responder: Arc<dyn Responder>,
+        at_once: usize,
         alone: bool,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -58,6 +91,7 @@ impl LocalResponses {
             record,
             responder,
             queue: QuestionQueue::new(),
+            turns: Semaphore::new(at_once),
             alone,
             declined: Mutex::default(),
             stopping: watch::Sender::new(false),
@@ -140,8 +174,8 @@ impl LocalResponses {
     }
 
     async fn in_turn(&self, record: &str, question: &Question) -> Result<Answer, ResponderError> {
-        let entry = self.queue.enter(question);
-        let _turn = entry.turn().await;
+        let _entry = self.queue.enter(question);
+        let _turn = self.turns.acquire().await;
         let server = question.shown().origin().server();
         // The answer to an earlier question covers this one too, so it is not shown.
         if self.declined().contains(&server) {

@@ -28,7 +28,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use mcp_elicit_client::responder::{self, Responder, Terminal};
+use mcp_elicit_client::responder::Terminal;
 use tokio::sync::{Notify, watch};
 
 use inbox_location::{INBOX_CHECK_INTERVAL, InboxLocation};
@@ -253,9 +253,6 @@ impl Runtime {
         config: &Config,
     ) -> Result<HashMap<String, Arc<LocalResponses>>, StartError> {
         let alone = matches!(*self.answering.borrow(), InboxLocation::Nowhere);
-        let over = |responder: Arc<dyn Responder>| {
-            LocalResponses::new(self.record.clone(), responder, alone)
-        };
         let mut terminal: Option<Arc<LocalResponses>> = None;
         let mut found = HashMap::new();
         for server in &config.servers {
@@ -263,14 +260,20 @@ impl Runtime {
                 (None, _) => continue,
                 (Some(LocalResponder::Terminal), Some(known)) => known.clone(),
                 (Some(LocalResponder::Terminal), None) => {
-                    let only = over(Arc::new(Terminal::new(terminal_frontend(config.plain)?)));
+                    let person = Terminal::new(terminal_frontend(config.plain)?);
+                    let only = LocalResponses::of_terminal(self.record.clone(), person, alone);
                     terminal = Some(only.clone());
                     only
                 }
-                (Some(LocalResponder::Program(program)), _) => over(Arc::new(
-                    responder::Command::new(&program.program, &program.arguments)
-                        .environment(program.variables()),
-                )),
+                (Some(LocalResponder::Program(program)), _) => {
+                    let name = &server.settings.server;
+                    let started =
+                        LocalResponses::of_program(self.record.clone(), program, name, alone);
+                    started.map_err(|source| StartError::Program {
+                        server: name.clone(),
+                        source,
+                    })?
+                }
             };
             found.insert(server.settings.server.clone(), responder);
         }

@@ -1,18 +1,23 @@
-//! The stderr of a server's process: each line becomes a record of the log with the server's name.
+//! The stderr of a server's process, or of a program that answers: each line becomes a record of the log with its name.
 
 use std::collections::VecDeque;
 use std::io::{self, BufReader};
-use std::process::ChildStderr;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// The target of these records in the log.
 pub const SERVER_STDERR: &str = "server_stderr";
 
 /// The most bytes of one record; a longer line becomes several.
 const LONGEST: usize = 8 * 1024;
+/// The most lines of one stderr that are logged in a minute.
+const LINES_A_MINUTE: u32 = 600;
+/// The minute in which lines are counted.
+const MINUTE: Duration = Duration::from_secs(60);
 /// The longest name of a server in a record, in characters.
 const LONGEST_NAME: usize = 100;
 
@@ -32,7 +37,7 @@ pub(crate) struct StderrReader {
 
 impl StderrReader {
     /// Reads the lines on a thread of their own.
-    pub(crate) fn start(stderr: ChildStderr, server: &str) -> io::Result<Self> {
+    pub(crate) fn start(stderr: impl io::Read + Send + 'static, server: &str) -> io::Result<Self> {
         let server: String = plain(server.as_bytes())
             .chars()
             .take(LONGEST_NAME)
@@ -59,7 +64,8 @@ impl StderrReader {
     }
 }
 
-fn read(stderr: ChildStderr, server: &str, last: &LastLines, _ends: &Sender<()>) {
+fn read(stderr: impl io::Read, server: &str, last: &LastLines, _ends: &Sender<()>) {
+    let mut ceiling = LogCeiling::default();
     let log = |line: &[u8]| {
         let line = plain(line);
         if !line.trim().is_empty() {
@@ -69,14 +75,74 @@ fn read(stderr: ChildStderr, server: &str, last: &LastLines, _ends: &Sender<()>)
             }
             last.push_back(line.chars().take(LONGEST_LAST).collect());
             drop(last);
-            tracing::info!(target: SERVER_STDERR, server = %server, "{line}");
+            let admission = ceiling.admit(Instant::now());
+            if let Some(note) = admission.note {
+                tracing::info!(target: SERVER_STDERR, server = %server, "{note}");
+            }
+            if admission.is_logged {
+                tracing::info!(target: SERVER_STDERR, server = %server, "{line}");
+            }
         }
     };
     each_line(BufReader::new(stderr), log);
+    if let Some(note) = ceiling.left_out_note() {
+        tracing::info!(target: SERVER_STDERR, server = %server, "{note}");
+    }
+}
+
+/// The ceiling of the lines of one stderr in the log.
+#[derive(Debug, Default)]
+struct LogCeiling {
+    /// The start of the current minute.
+    begun: Option<Instant>,
+    /// The lines that were logged in it.
+    logged: u32,
+    /// The lines that were left out in it.
+    left_out: u64,
+}
+
+/// The decision about one line.
+#[derive(Debug, PartialEq, Eq)]
+struct LineAdmission {
+    is_logged: bool,
+    /// A record about lines that are left out, before the line.
+    note: Option<String>,
+}
+
+impl LogCeiling {
+    /// Counts one line at `now`.
+    fn admit(&mut self, now: Instant) -> LineAdmission {
+        let mut note = None;
+        let is_over = |begun: Instant| now.duration_since(begun) >= MINUTE;
+        if self.begun.is_none_or(is_over) {
+            note = self.left_out_note();
+            *self = Self {
+                begun: Some(now),
+                ..Self::default()
+            };
+        }
+        let is_logged = self.logged < LINES_A_MINUTE;
+        if is_logged {
+            self.logged += 1;
+        } else {
+            self.left_out += 1;
+            if self.left_out == 1 {
+                note = Some(format!(
+                    "(more than {LINES_A_MINUTE} lines in a minute: the rest of them are left out)"
+                ));
+            }
+        }
+        LineAdmission { is_logged, note }
+    }
+
+    /// Returns the record with the number of lines that were left out, if any were.
+    fn left_out_note(&self) -> Option<String> {
+        (self.left_out > 0).then(|| format!("({} lines were left out)", self.left_out))
+    }
 }
 
 /// Calls `log` with each line, and with each part of a line that is too long.
-fn each_line(mut from: impl io::BufRead, log: impl Fn(&[u8])) {
+fn each_line(mut from: impl io::BufRead, mut log: impl FnMut(&[u8])) {
     let mut line = Vec::new();
     loop {
         let read = match from.fill_buf() {
@@ -134,16 +200,14 @@ fn plain(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-
     use super::*;
 
     fn lines(bytes: &[u8]) -> Vec<String> {
-        let lines = RefCell::new(Vec::new());
+        let mut lines = Vec::new();
         each_line(BufReader::with_capacity(7, bytes), |line| {
-            lines.borrow_mut().push(plain(line));
+            lines.push(plain(line));
         });
-        lines.into_inner()
+        lines
     }
 
     #[test]
@@ -157,5 +221,27 @@ mod tests {
         let lengths: Vec<usize> = lines(&long).iter().map(String::len).collect();
         assert_eq!(lengths, [LONGEST, 10]);
         assert_eq!(lines(b"\x1b["), [""], "a sequence that never ends");
+    }
+
+    #[test]
+    fn lines_beyond_the_ceiling_of_a_minute_are_left_out_and_counted() {
+        let mut ceiling = LogCeiling::default();
+        let start = Instant::now();
+        let logged = |note: Option<&str>| LineAdmission {
+            is_logged: true,
+            note: note.map(str::to_owned),
+        };
+        for _ in 0..LINES_A_MINUTE {
+            assert_eq!(ceiling.admit(start), logged(None));
+        }
+        assert_eq!(ceiling.left_out_note(), None);
+        let first = ceiling.admit(start);
+        assert!(!first.is_logged && first.note.is_some(), "{first:?}");
+        let second = ceiling.admit(start + Duration::from_secs(59));
+        assert!(!second.is_logged && second.note.is_none(), "{second:?}");
+        let next = ceiling.admit(start + MINUTE);
+        assert_eq!(next, logged(Some("(2 lines were left out)")));
+        assert_eq!(ceiling.admit(start + MINUTE), logged(None));
+        assert_eq!(ceiling.left_out_note(), None);
     }
 }
