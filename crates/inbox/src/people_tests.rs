@@ -791,9 +791,22 @@ async fn a_name_that_only_looks_like_another_persons_stands_beside_its_own() {
         ("m6", "Ada Lovelace (ada)"),
         ("m7", "BilIi"),
     ];
-    for (subject, name) in alike {
+    // Words of the pages themselves.
+    let own_words = [
+        ("w1", "the gateway"),
+        ("w2", "You"),
+        ("w3", "Nobody"),
+        ("w4", "a  Rule"),
+        ("w5", "Approved automatically"),
+        ("w6", "the-caller"),
+        ("w7", "Y\u{43e}u"),
+        ("w8", "no one"),
+    ];
+    for (subject, name) in alike.into_iter().chain(own_words) {
         log_in(subject, name);
     }
+    log_in("the provider", "");
+    log_in("nobodys", "Young Ruler");
     log_in("\u{430}da", "");
     log_in("bi11i", "");
     log_in("eve", "Eve");
@@ -814,12 +827,14 @@ async fn a_name_that_only_looks_like_another_persons_stands_beside_its_own() {
     let now = directory.now();
     assert_eq!(now.display_name("ada"), "Ada Lovelace (ada)");
     assert_eq!(now.display_name("proxy eve"), "Eve");
-    for (subject, _) in alike {
+    for (subject, _) in alike.into_iter().chain(own_words) {
         let shown = now.display_name(&format!("proxy {subject}"));
         assert!(shown.ends_with(&format!(" ({subject})")), "{shown}");
     }
     assert_eq!(now.display_name("proxy \u{430}da"), "proxy ‹U+0430›da");
     assert_eq!(now.display_name("proxy bi11i"), "proxy bi11i");
+    assert_eq!(now.display_name("proxy the provider"), "proxy the provider");
+    assert_eq!(now.display_name("proxy nobodys"), "Young Ruler");
     // A caller may have chosen the name in its token.
     let caller = |person: Option<&str>, issuer: &str| {
         let caller = TeamCaller {

@@ -131,8 +131,8 @@ impl DirectoryNow {
     }
 
     /// Returns a person's name for readers: that of the file, else that of the login, else the key in the file. The key
-    /// in the file is added if the name of another person looks the same, so that they cannot be confused. A name that reads
-    /// like several is in quotation marks.
+    /// in the file is added if the name of another person looks the same, or if pages use a word of it for somebody else
+    /// ([`OWN_WORDS`]), so that they cannot be confused. A name that reads like several is in quotation marks.
     pub fn display_name(&self, person: &str) -> String {
         let own = self.own_name(person);
         let Some(given) = self.given_name(person) else {
@@ -141,21 +141,21 @@ impl DirectoryNow {
         let given = sanitize::line(given, sanitize::LABEL);
         if is_like_a_list(&given) {
             format!("{} ({own})", quoted(&given))
-        } else if self.is_shared(&given, person) {
+        } else if has_own_word(&given) || self.is_shared(&given, person) {
             format!("{given} ({own})")
         } else {
             given
         }
     }
 
-    /// Returns the key in the file, or the subject of an unnamed person; with the issuer if another person's looks the same,
-    /// and then with the characters spelled out that may look like others.
+    /// Returns the key in the file, or the subject of an unnamed person; with the issuer if another person's looks the same
+    /// or has a word of pages, and then with the characters spelled out that may look like others.
     fn own_name(&self, person: &str) -> String {
         let own = sanitize::line(short_name(person), sanitize::LABEL);
         if is_like_a_list(&own) {
             return quoted(&own);
         }
-        if !self.is_shared(&own, person) {
+        if !has_own_word(&own) && !self.is_shared(&own, person) {
             return own;
         }
         let whole = sanitize::line(person, sanitize::LABEL);
@@ -552,6 +552,56 @@ fn is_like_a_list(name: &str) -> bool {
     let and: String = skeleton("and").collect();
     let divides = |c: char| ",;&+/\u{3001}\u{60c}\u{ff0c}".contains(c);
     shape.contains(divides) || shape.split_whitespace().any(|word| word == and)
+}
+
+/// Words that pages, messages and the audit use for somebody without a name, or for no person.
+const OWN_WORDS: [&str; 33] = [
+    "admin",
+    "administrator",
+    "agreed",
+    "anybody",
+    "anyone",
+    "approved",
+    "automatic",
+    "automatically",
+    "caller",
+    "client",
+    "declined",
+    "everybody",
+    "everyone",
+    "gateway",
+    "group",
+    "members",
+    "no one",
+    "nobody",
+    "noone",
+    "operator",
+    "other",
+    "others",
+    "owner",
+    "people",
+    "person",
+    "provider",
+    "rule",
+    "rules",
+    "server",
+    "somebody",
+    "someone",
+    "system",
+    "you",
+];
+
+/// Returns `true` for a name with a word of [`OWN_WORDS`], or one that looks like it.
+fn has_own_word(name: &str) -> bool {
+    shapes(name).iter().any(|shape| {
+        let words = shape.split(|c: char| !c.is_alphanumeric());
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        let text = format!(" {} ", words.join(" "));
+        OWN_WORDS.iter().any(|own| {
+            let own: String = skeleton(own).collect();
+            text.contains(&format!(" {own} "))
+        })
+    })
 }
 
 /// Returns a name in quotation marks, without any in it.
