@@ -56,7 +56,7 @@ pub enum ChainCheck {
 pub async fn read(store: &dyn RecordStore) -> Result<Vec<AuditEntry>, RecordStoreError> {
     let mut all: Vec<AuditEntry> = Vec::new();
     loop {
-        let from = all.last().map_or(1, |last| last.number + 1);
+        let from = all.last().map_or(0, |last| last.number + 1);
         let page = store.audit(from, PAGE).await?;
         let done = page.len() < PAGE;
         all.extend(page);

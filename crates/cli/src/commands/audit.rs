@@ -171,7 +171,7 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
     if args.follow {
         return args.follow(store, &filter, &keys, links.last).await;
     }
-    if links.last == 0 {
+    if links.last == 0 && links.broken.is_none() {
         say_empty();
         let against = links
             .against
@@ -251,7 +251,7 @@ impl AuditArgs {
         }
     }
 
-    /// Prints the links after those that were read, and checks the chain.
+    /// Prints all links, and checks the chain.
     async fn print_links(
         &self,
         store: &dyn RecordStore,
@@ -260,10 +260,12 @@ impl AuditArgs {
         mut links: ReadLinks,
         chain: &mut ChainVerifier<'_>,
     ) -> Result<ReadLinks, Failure> {
+        let mut from = 0;
         loop {
-            let page = store.audit(links.last + 1, AT_ONCE).await;
+            let page = store.audit(from, AT_ONCE).await;
             let page = page.map_err(unreadable)?;
             for link in &page {
+                from = link.number + 1;
                 if link.number != links.last + 1 || links.first == 0 {
                     links.first = link.number;
                     links.first_at = AuditedEvent::read(&link.entry).and_then(|entry| entry.at());

@@ -135,7 +135,7 @@ async fn next(
     store: &dyn RecordStore,
     last: Option<&AuditEntry>,
 ) -> Result<Vec<AuditEntry>, Failure> {
-    let from = last.map_or(1, |last| last.number + 1);
+    let from = last.map_or(0, |last| last.number + 1);
     store.audit(from, AT_ONCE).await.map_err(unreadable)
 }
 

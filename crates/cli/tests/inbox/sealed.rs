@@ -166,6 +166,11 @@ async fn the_audit_shows_that_it_was_touched() {
             "UPDATE audit SET entry = replace(entry, 'nobody', 'over the API')",
             None,
         ),
+        (
+            "INSERT INTO audit VALUES (-5, '{}', '')",
+            "DELETE FROM audit WHERE number = -5",
+            Some(1),
+        ),
         ("DELETE FROM audit WHERE number = 2", "", Some(2)),
     ] {
         file.execute_batch(touch).unwrap();

@@ -107,7 +107,7 @@ async fn oldest(
     most: usize,
     mut check: impl FnMut(&AuditEntry) -> Result<(), ChainCheck>,
 ) -> Result<Result<Option<Oldest>, ChainCheck>, RecordStoreError> {
-    let (mut count, mut next) = (0_u64, 1);
+    let (mut count, mut next) = (0_u64, 0);
     let (mut last, mut until) = (None::<AuditEntry>, None);
     // The newest of the events that may go goes only if another one follows it.
     let mut pending: Option<(AuditEntry, Option<Timestamp>)> = None;
@@ -168,9 +168,9 @@ async fn checked(
     }
 }
 
-/// Returns the number of the first event.
+/// Returns the number of the first event; 0 if it is a row that no gateway writes.
 async fn first_number(store: &dyn RecordStore) -> Result<Option<u64>, RecordStoreError> {
-    Ok(store.audit(1, 1).await?.first().map(|link| link.number))
+    Ok(store.audit(0, 1).await?.first().map(|link| link.number))
 }
 
 /// Returns how many events [`Record::purge_audit`] would delete in all, if the whole chain is intact, up to its end.
@@ -187,7 +187,7 @@ pub async fn purgeable(
         Ok(found) => found.map_or(0, |oldest| oldest.count),
     };
     let mut chain = ChainVerifier::new(Some(key));
-    let mut next = 1;
+    let mut next = 0;
     loop {
         let page = store.audit(next, PAGE).await?;
         for link in &page {

@@ -665,7 +665,8 @@ pub trait RecordStore: Send + Sync + 'static {
     fn use_once(&self, used: UsedValue, now: Timestamp) -> RecordFuture<'_, bool>;
     /// Returns `true` if a value was used.
     fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> RecordFuture<'_, bool>;
-    /// Returns at most `most` links of the audit chain, from this number on.
+    /// Returns at most `most` links of the audit chain, from this number on. From 0, rows that no gateway writes are among
+    /// them: those with a number below 1, as number 0.
     fn audit(&self, from: u64, most: usize) -> RecordFuture<'_, Vec<AuditEntry>>;
     /// Returns the latest `most` links with these numbers that match, the latest first.
     fn audit_matching(
@@ -743,6 +744,14 @@ impl std::fmt::Debug for ChainKey {
 /// Returns `true` if the link of this hash was made with a key.
 pub fn is_keyed(hash: &str) -> bool {
     hash.starts_with(KEYED)
+}
+
+/// Returns the smallest number that is read in a database from this number of the audit on: from 0, any number.
+pub(crate) fn smallest_number(from: u64) -> i64 {
+    match from {
+        0 => i64::MIN,
+        from => i64::try_from(from).unwrap_or(i64::MAX),
+    }
 }
 
 /// Returns the number of the next link of the audit. The last one is what the database says.

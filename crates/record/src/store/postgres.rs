@@ -60,7 +60,7 @@ use super::{
     AuditEntry, ChainKey, Filter, FinishedCall, KeyedContents, ListQuery, MOST_USED, OpenCount,
     OpenFigures, Purge, RecordContents, RecordFuture, RecordStore, RecordStoreError, ResealedRow,
     Row, RunningCall, SERVERS_LEARNED, SealedQuery, SealedRow, StoredGrant, StoredOf,
-    UnattendedCall, UsedValue, Write, tell_left_out,
+    UnattendedCall, UsedValue, Write, smallest_number, tell_left_out,
 };
 use crate::audit::{AuditFilter, AuditedEvent};
 use crate::encryption::{Encryption, random_id};
@@ -723,7 +723,7 @@ impl RecordStore for Postgres {
 
     fn audit(&self, from: u64, most: usize) -> RecordFuture<'_, Vec<AuditEntry>> {
         async move {
-            let (from, most) = (signed(from), counted(most));
+            let (from, most) = (smallest_number(from), counted(most));
             let database = self.opened().await?;
             let rows = database.rows(&statements::AUDIT, &[&from, &most]).await?;
             rows.iter().map(read_whole_link).collect()

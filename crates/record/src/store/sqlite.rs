@@ -49,7 +49,7 @@ use super::{
     AuditEntry, ChainKey, Crash, DatabaseError, DatabaseFault, FinishedCall, KeyedContents,
     ListQuery, OpenCount, OpenFigures, Purge, RecordContents, RecordFuture, RecordStore,
     RecordStoreError, ResealedRow, Row, RunningCall, SERVERS_LEARNED, SealedQuery, SealedRow,
-    StoredGrant, StoredOf, UnattendedCall, UsedValue, Write, tell_left_out,
+    StoredGrant, StoredOf, UnattendedCall, UsedValue, Write, smallest_number, tell_left_out,
 };
 use crate::audit::AuditFilter;
 use crate::used::UsedKind;
@@ -585,7 +585,8 @@ impl RecordStore for Sqlite {
     fn audit(&self, from: u64, most: usize) -> RecordFuture<'_, Vec<AuditEntry>> {
         let text =
             "SELECT number, entry, hash FROM audit WHERE number >= ?1 ORDER BY number LIMIT ?2";
-        self.on_file(move |file| all(file, text, (signed(from), counted(most)), audit::read_link))
+        let values = (smallest_number(from), counted(most));
+        self.on_file(move |file| all(file, text, values, audit::read_link))
     }
 
     fn open_figures(&self) -> RecordFuture<'_, OpenFigures> {

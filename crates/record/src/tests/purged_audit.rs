@@ -160,6 +160,19 @@ async fn nothing_is_deleted_that_shows_that_the_audit_was_changed() {
     let broken = |number| PurgedAudit::Broken(ChainCheck::BrokenAt { number });
     assert_eq!(purge().await.unwrap(), broken(7));
     sql("UPDATE audit SET entry = replace(entry, 'another', 'page') WHERE number = 7");
+    // So is a row before the first one, in whatever number.
+    for number in [0, -5] {
+        sql(&format!(
+            "INSERT INTO audit VALUES ({number}, '{{}}', 'k1:0')"
+        ));
+        assert_eq!(purge().await.unwrap(), broken(1), "{number}");
+        let would = purgeable(&*store, &keys.chain(), at(31)).await.unwrap();
+        assert_eq!(would, broken(1), "{number}");
+        let links = audit::read(&*store).await.unwrap();
+        let found = verify(&links, Some(&keys.chain()));
+        assert_eq!(found, ChainCheck::BrokenAt { number: 1 }, "{number}");
+        sql(&format!("DELETE FROM audit WHERE number = {number}"));
+    }
     // The first event that would stay is checked too.
     sql("UPDATE audit SET hash = replace(hash, 'k1:', 'k1:0') WHERE number = 31");
     assert_eq!(purge().await.unwrap(), broken(31));

@@ -269,7 +269,7 @@ async fn try_all(
     let mut chain = ChainVerifier::new(Some(&key));
     let mut broken = None;
     let mut totals = Totals::default();
-    let mut from = 1;
+    let mut from = 0;
     while from <= end {
         let links = links(&record, from, end).await?;
         let Some(last) = links.last() else {
