@@ -1,6 +1,7 @@
 //! Secrets from the environment and from files. A secret is never text in the configuration.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 pub use mcp_elicit_core::secret::SecretText;
@@ -22,7 +23,7 @@ pub enum SecretError {
     NotSet(String),
     /// The file cannot be read.
     #[error("cannot read {0}")]
-    File(PathBuf, #[source] std::io::Error),
+    File(PathBuf, #[source] io::Error),
     /// The file or variable has no text.
     #[error("{0} is empty, too long or not text")]
     Unusable(String),
@@ -37,12 +38,21 @@ impl SecretSource {
                 SecretText::from_line(&text).ok_or_else(|| SecretError::Unusable(name.clone()))
             }
             Self::File(path) => {
-                let opened = File::open(path).inspect(|file| warn_if_exposed(path, file));
+                let opened = open_regular(path).inspect(|file| warn_if_exposed(path, file));
                 let read = opened.and_then(SecretText::read);
                 let read = read.map_err(|error| SecretError::File(path.clone(), error))?;
                 read.ok_or_else(|| SecretError::Unusable(path.display().to_string()))
             }
         }
+    }
+}
+
+/// Opens a regular file. A pipe in its place would have to be waited for.
+fn open_regular(path: &Path) -> io::Result<File> {
+    if fs::metadata(path)?.is_file() {
+        File::open(path)
+    } else {
+        Err(io::Error::other("it is not a regular file"))
     }
 }
 
@@ -78,12 +88,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
         for (written, usable) in [("abc\n", true), ("\n", false), ("a\nb\n", false)] {
-            std::fs::write(&path, written).unwrap();
+            fs::write(&path, written).unwrap();
             let secret = read(&SecretSource::File(path.clone()));
             assert_eq!(secret.is_ok(), usable, "{written:?}");
         }
-        std::fs::write(&path, "x".repeat(65 * 1024)).unwrap();
+        fs::write(&path, "x".repeat(65 * 1024)).unwrap();
         assert!(read(&SecretSource::File(path.clone())).is_err());
-        assert!(read(&SecretSource::File(folder.path().to_owned())).is_err());
+        let pipe = folder.path().join("pipe");
+        if cfg!(unix) {
+            let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+            assert!(made.unwrap().success());
+        }
+        // None of them is waited for.
+        for path in [pipe, folder.path().to_owned(), "/dev/zero".into()] {
+            let refused = read(&SecretSource::File(path)).unwrap_err();
+            assert!(matches!(refused, SecretError::File(..)), "{refused}");
+        }
     }
 }

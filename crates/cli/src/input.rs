@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, Read, Write as _, stdin};
-use std::path::PathBuf;
+use std::io::{self, BufRead, Read, Write as _, stdin};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use mcp_elicit_core::text::without_mark;
+use mcp_elicit_record::state_file;
 
 use crate::failure::Failure;
 
@@ -21,7 +22,7 @@ const LONGEST_TYPED: usize = 4096;
 ///
 /// # Errors
 /// If the terminal cannot be used.
-pub(crate) fn typed_answer(question: &str) -> std::io::Result<String> {
+pub(crate) fn typed_answer(question: &str) -> io::Result<String> {
     let mut err = anstream::stderr();
     loop {
         discard_typed();
@@ -54,7 +55,7 @@ fn discard_typed() {
 
 /// Reads a line. The rest of what the system returned with it, at a terminal that edits no lines, is dropped. `None` at
 /// the end.
-fn typed_line(source: &mut impl BufRead) -> std::io::Result<Option<String>> {
+fn typed_line(source: &mut impl BufRead) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     loop {
         let chunk = source.fill_buf()?;
@@ -109,10 +110,19 @@ impl fmt::Display for InputSource {
 impl InputSource {
     /// Reads the whole input, of arbitrary bytes, without a byte order mark.
     pub(crate) fn read(&self) -> Result<Vec<u8>, Failure> {
+        self.read_opened(|path| File::open(path))
+    }
+
+    /// Reads the whole input like [`read`](Self::read), without waiting for a pipe or a device that is named as a file.
+    pub(crate) fn read_configuration(&self) -> Result<Vec<u8>, Failure> {
+        self.read_opened(state_file::open_named)
+    }
+
+    fn read_opened(&self, open: impl Fn(&Path) -> io::Result<File>) -> Result<Vec<u8>, Failure> {
         let mut bytes = Vec::new();
         let mut source: Box<dyn Read> = match self {
             Self::Stdin => Box::new(stdin().lock()),
-            Self::File(path) => Box::new(File::open(path).map_err(|error| self.unreadable(error))?),
+            Self::File(path) => Box::new(open(path).map_err(|error| self.unreadable(error))?),
         };
         let read = source
             .by_ref()
@@ -130,7 +140,7 @@ impl InputSource {
         Ok(bytes)
     }
 
-    fn unreadable(&self, error: std::io::Error) -> Failure {
+    fn unreadable(&self, error: io::Error) -> Failure {
         Failure::usage(format!("cannot read {self}"))
             .because(error)
             .hint("check the path and the permissions; `-` reads from stdin.")
@@ -153,7 +163,7 @@ pub(crate) fn next_line(
     source: &mut impl BufRead,
     line: &mut Vec<u8>,
     most: usize,
-) -> std::io::Result<LineResult> {
+) -> io::Result<LineResult> {
     line.clear();
     let mut too_long = false;
     let mut some = false;

@@ -353,6 +353,39 @@ fn a_mistake_in_the_file_is_shown_where_it_is() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn a_configuration_that_is_a_pipe_or_a_device_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    for file in [pipe.as_path(), "/dev/zero".as_ref()] {
+        for words in [
+            &["gateway", "--check", "--config"][..],
+            &["audit", "--config"],
+            &["rules", "check"],
+        ] {
+            let done = Command::new(PROGRAM)
+                .args(words)
+                .arg(file)
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&done.stderr);
+            assert_eq!(done.status.code(), Some(2), "{words:?}: {said}");
+            assert!(
+                said.contains("it is not a regular file"),
+                "{words:?}: {said}"
+            );
+        }
+    }
+}
+
 #[test]
 fn every_shape_brings_the_answer_to_every_revision() {
     let mut server = Command::new(PROGRAM);

@@ -56,7 +56,10 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// Those of [`read`], and [`io::ErrorKind::FileTooLarge`].
 pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let file = open_to_read(path)?;
+    read_opened(open_to_read(path)?, most)
+}
+
+fn read_opened(file: File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
@@ -74,6 +77,30 @@ pub fn open_to_read(path: &Path) -> io::Result<File> {
     let file = open_unchecked(path)?;
     check_opened(path, &file.metadata()?)?;
     Ok(file)
+}
+
+/// Opens a regular file that a setting names, such as the configuration or a secret. It may be a link, and another user's,
+/// as where such files are mounted. A pipe or a device in its place is rejected without blocking.
+///
+/// # Errors
+/// If there is no such file, or it cannot be read.
+pub fn open_named(path: &Path) -> io::Result<File> {
+    let file = open_without_waiting(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is not a regular file"))
+    }
+}
+
+/// Reads a whole regular file of text that a setting names, of at most 64 MiB, like [`open_named`].
+///
+/// # Errors
+/// Those of [`open_named`], [`io::ErrorKind::FileTooLarge`], and [`io::ErrorKind::InvalidData`] if it is not text.
+pub fn read_named_text(path: &Path) -> io::Result<String> {
+    let bytes = read_opened(open_named(path)?, MAX_BYTES)?;
+    let text = String::from_utf8(bytes);
+    text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
 /// Warns if other users of the machine may read or change this opened file, which holds a secret.
@@ -175,20 +202,35 @@ fn not_regular(path: &Path) -> io::Error {
 
 #[cfg(unix)]
 fn open_unchecked(path: &Path) -> io::Result<File> {
-    use rustix::fs::{Mode, OFlags};
     use rustix::io::Errno;
-    // Opening a pipe waits for its other end, unless it is non-blocking.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(file) => Ok(File::from(file)),
+    match open_with(path, rustix::fs::OFlags::NOFOLLOW) {
+        Ok(file) => Ok(file),
         // A link; a socket.
         Err(Errno::LOOP | Errno::NXIO) => Err(not_regular(path)),
         Err(error) => Err(error.into()),
     }
 }
 
+#[cfg(unix)]
+fn open_without_waiting(path: &Path) -> io::Result<File> {
+    open_with(path, rustix::fs::OFlags::empty()).map_err(io::Error::from)
+}
+
+/// Opens a file to read it. Opening a pipe waits for its other end, unless it is non-blocking.
+#[cfg(unix)]
+fn open_with(path: &Path, more: rustix::fs::OFlags) -> rustix::io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | more;
+    rustix::fs::open(path, flags, Mode::empty()).map(File::from)
+}
+
 #[cfg(not(unix))]
 fn open_unchecked(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+#[cfg(not(unix))]
+fn open_without_waiting(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
@@ -366,9 +408,13 @@ mod tests {
         let path = folder.path().join("seal.key");
         let file = create_new(&path).unwrap();
         file.set_len(5 << 30).unwrap();
-        let refused = read(&path).unwrap_err();
-        assert_eq!(refused.kind(), io::ErrorKind::FileTooLarge);
-        assert_eq!(refused.to_string(), "it is larger than 64 MB");
+        for refused in [
+            read(&path).unwrap_err(),
+            read_named_text(&path).unwrap_err(),
+        ] {
+            assert_eq!(refused.kind(), io::ErrorKind::FileTooLarge);
+            assert_eq!(refused.to_string(), "it is larger than 64 MB");
+        }
     }
 
     #[test]
@@ -402,9 +448,17 @@ mod tests {
             }
         }
         assert_eq!(fs::read(path("file")).unwrap(), b"text");
+        // A file that a setting names may be a link.
+        assert_eq!(read_named_text(&path("link")).unwrap(), "text");
+        for name in [path("pipe"), path("folder"), "/dev/zero".into()] {
+            let refused = read_named_text(&name).unwrap_err().to_string();
+            assert_eq!(refused, "it is not a regular file", "{name:?}");
+        }
+        assert!(read_named_text(&path("socket")).is_err());
         fs::write(path("file"), [0xff]).unwrap();
-        let damaged = read_text(&path("file")).unwrap_err();
-        assert_eq!(damaged.kind(), io::ErrorKind::InvalidData);
+        for damaged in [read_text(&path("file")), read_named_text(&path("file"))] {
+            assert_eq!(damaged.unwrap_err().kind(), io::ErrorKind::InvalidData);
+        }
     }
 
     #[cfg(unix)]

@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fmt;
-use std::fs;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -18,7 +17,7 @@ use mcp_elicit_gateway::config::{
     hide_userinfo, is_origin, retention, unset_variables,
 };
 use mcp_elicit_inbox::state_folder::RequiredPresence;
-use mcp_elicit_record::state_file::warn_if_exposed;
+use mcp_elicit_record::state_file::{self, warn_if_exposed};
 use mcp_elicit_record::stored_bytes::StorageLimits;
 use mcp_elicit_relay::RelaySettings;
 
@@ -429,7 +428,7 @@ fn database_of(
     let password = password_file.map(|path| {
         let hint = "write the password into this file, on one line, readable by this user only.";
         let unusable = || Failure::usage(format!("{} cannot be used", path.display())).hint(hint);
-        let read = fs::File::open(path)
+        let read = state_file::open_named(path)
             .inspect(|opened| warn_if_exposed(path, opened))
             .and_then(SecretText::read);
         let secret = read.map_err(|error| unusable().because(error))?;
@@ -456,7 +455,7 @@ impl GatewayArgs {
     /// Returns the configuration that the arguments make, or that of the file which they name.
     pub(crate) fn config(self) -> Result<Config, Failure> {
         if let Some(path) = &self.config {
-            let text = fs::read_to_string(path).map_err(|error| {
+            let text = state_file::read_named_text(path).map_err(|error| {
                 let next = if error.kind() == ErrorKind::InvalidData {
                     "save it as UTF-8, as TOML requires."
                 } else {

@@ -1,11 +1,11 @@
 //! The profiles of clients: those that come with the program, then files of the operator.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use mcp_elicit_clients::{ProfileError, Profiles};
+use mcp_elicit_record::state_file;
 
 use crate::failure::Failure;
 
@@ -31,7 +31,7 @@ impl ProfileArgs {
             .filter(|path| path.exists())
             .chain(&self.profiles)
         {
-            let text = fs::read_to_string(path).map_err(|error| {
+            let text = state_file::read_named_text(path).map_err(|error| {
                 Failure::usage(format!("cannot read {}", path.display())).because(error)
             })?;
             let added = profiles.add_file(path, &text);

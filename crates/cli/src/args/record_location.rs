@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use mcp_elicit_gateway::config::{self, RecordDatabase};
 use mcp_elicit_inbox::state_folder::StateFolder;
+use mcp_elicit_record::state_file;
 
 use super::gateway::{bad_config, record_database};
 use crate::failure::Failure;
@@ -133,7 +134,7 @@ impl RecordLocation {
 /// If it cannot be read, or is no TOML.
 pub(crate) fn text_of(file: &Path) -> Result<String, Failure> {
     let shown = file.display();
-    let text = std::fs::read_to_string(file)
+    let text = state_file::read_named_text(file)
         .map_err(|error| Failure::usage(format!("{shown} cannot be read")).because(error))?;
     match config::check_toml(&text) {
         Ok(()) => Ok(text),

@@ -10,6 +10,7 @@ use mcp_elicit_gateway::config::{Config, ConfiguredServer, ServerTarget};
 use mcp_elicit_gateway::{Runtime, StartError, kill_servers, serve_http, serve_program, serve_url};
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::key_files::{FULL, KeyFileError};
+use mcp_elicit_record::state_file;
 
 use super::{in_runtime, state_record};
 use crate::args::gateway::{GatewayArgs, telling_unset};
@@ -244,7 +245,7 @@ fn unusable(fault: StartError, from: &ConfiguredIn, check: bool) -> Failure {
     } else {
         failure
     };
-    match std::fs::read_to_string(file) {
+    match state_file::read_named_text(file) {
         Ok(text) if is_secret => telling_unset(failure, &text),
         Ok(_) | Err(_) => failure,
     }

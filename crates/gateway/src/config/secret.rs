@@ -1,10 +1,9 @@
 //! Secrets of the file: read from the environment or from a separate file, never from the text.
 
-use std::fs::File;
 use std::path::PathBuf;
 
 pub use mcp_elicit_core::secret::SecretText;
-use mcp_elicit_record::state_file::warn_if_exposed;
+use mcp_elicit_record::state_file::{open_named, warn_if_exposed};
 use serde::Deserialize;
 
 use super::ConfigError;
@@ -47,7 +46,7 @@ impl FileSecret {
                     .map_err(|_| fault(format!("the environment variable {env} is not set; set it before the gateway starts")))?;
                 SecretText::from_line(&text)
             }
-            Self::File(FromFile { file }) => File::open(file)
+            Self::File(FromFile { file }) => open_named(file)
                 .inspect(|opened| warn_if_exposed(file, opened))
                 .and_then(SecretText::read)
                 .map_err(|error| fault(format!("{}: {error}; write the secret into this file, or name the file that has it", file.display())))?,
@@ -122,6 +121,20 @@ fn unset_among(text: &str, is_set: impl Fn(&str) -> bool) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_or_a_device_in_the_place_of_a_secret_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        for file in [pipe, "/dev/zero".into()] {
+            let secret = FileSecret::File(FromFile { file });
+            let refused = secret.read("record-password").unwrap_err().to_string();
+            assert!(refused.contains("it is not a regular file"), "{refused}");
+        }
+    }
 
     #[test]
     fn every_variable_of_a_secret_is_found() {

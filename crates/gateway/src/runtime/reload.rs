@@ -308,20 +308,10 @@ fn next_step(error: &ReloadError, path: &std::path::Path, text: &str) -> String 
 /// Reads the configuration. The error names the file, and the fix.
 #[cfg(unix)]
 fn read_file(path: &std::path::Path) -> std::io::Result<String> {
-    use std::io::{Error, ErrorKind};
-    // Reading a pipe in its place would block.
-    let text = match std::fs::metadata(path) {
-        Ok(found) if !found.is_file() => {
-            let why = "it is not a regular file";
-            Err(Error::new(ErrorKind::InvalidInput, why))
-        }
-        Ok(_) => std::fs::read_to_string(path),
-        Err(error) => Err(error),
-    };
-    text.map_err(|error| {
+    mcp_elicit_record::state_file::read_named_text(path).map_err(|error| {
         let path = path.display();
         let why = format!("{path}: {error}; put the file there, and send SIGHUP again");
-        Error::new(error.kind(), why)
+        std::io::Error::new(error.kind(), why)
     })
 }
 

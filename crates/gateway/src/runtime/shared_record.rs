@@ -1,12 +1,11 @@
 //! The record in a database that gateways on several machines share.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::sync::Arc;
 
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::peers::PeerOffer;
-use mcp_elicit_record::state_file::warn_if_exposed;
+use mcp_elicit_record::state_file::{open_named, warn_if_exposed};
 use mcp_elicit_record::store::{
     DatabaseRecord, Postgres, PostgresDatabase, PostgresRecord, PostgresReplica, PostgresSettings,
     PostgresTables, RecordStore,
@@ -16,6 +15,9 @@ use tokio::sync::Notify;
 
 use super::{StartError, other_record, password_command};
 use crate::config::{RecordDatabase, RecordPassword};
+
+/// The longest file of passwords that is read, in bytes.
+const LONGEST_PASSWORD_FILE: u64 = 1024 * 1024;
 
 /// The parts of an opened record.
 pub(super) struct SharedRecord {
@@ -54,9 +56,9 @@ pub(super) fn settings(database: &RecordDatabase) -> Result<PostgresSettings, St
     };
     let read = || {
         let mut text = String::new();
-        let mut file = File::open(&path)?;
+        let file = open_named(path.as_ref())?;
         warn_if_exposed(path.as_ref(), &file);
-        file.read_to_string(&mut text)?;
+        file.take(LONGEST_PASSWORD_FILE).read_to_string(&mut text)?;
         Ok(text)
     };
     let file = read().map_err(|error: io::Error| {

@@ -106,7 +106,7 @@ fn warn_of_unknown_server(server: &str, shown: &str, servers: &[String], next: &
 }
 
 fn text_of(file: &InputSource) -> Result<String, Failure> {
-    let bytes = file.read()?;
+    let bytes = file.read_configuration()?;
     String::from_utf8(bytes)
         .map_err(|_| Failure::usage(format!("{file} is not UTF-8 text")).hint("save it as UTF-8."))
 }
