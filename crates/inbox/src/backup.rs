@@ -312,11 +312,16 @@ async fn check_record(
         return Ok(None);
     }
     let state = StateFolder::at(folder);
-    let seal = state.seal();
-    let seal = Encryption::read(&seal).map_err(BackupError::file(&seal))?;
-    let identity = state.identity();
-    let chain = IdentityKey::read(&identity).map_err(BackupError::file(&identity))?;
-    let chain = chain
+    // A file that is not in the list is not restored.
+    let (seal_file, identity_file) = (state.seal(), state.identity());
+    let seal = has("seal.key").then(|| Encryption::read(&seal_file));
+    let seal = seal.transpose().map_err(BackupError::file(&seal_file))?;
+    let seal = seal.flatten();
+    let identity = has("identity.key").then(|| IdentityKey::read(&identity_file));
+    let identity = identity.transpose();
+    let identity = identity.map_err(BackupError::file(&identity_file))?;
+    let chain = identity
+        .flatten()
         .as_ref()
         .map(mcp_elicit_record::store::ChainKey::from_identity);
     let (has_seal, has_identity) = (seal.is_some(), chain.is_some());
@@ -379,6 +384,7 @@ pub(super) struct NewFolder(Option<PathBuf>);
 
 impl NewFolder {
     pub(super) fn create(final_path: &Path) -> Result<Self, BackupError> {
+        StateFolder::check_path(final_path).map_err(BackupError::file(final_path))?;
         let unusable = || {
             let why = "the path names no folder that can be created";
             BackupError::file(final_path)(io::Error::other(why))
@@ -408,6 +414,7 @@ impl NewFolder {
         state_file::sync_entries(self.path());
         if fs::rename(self.path(), &to).is_err() {
             refuse_occupied(&to)?;
+            StateFolder::check_path(&to).map_err(BackupError::file(&to))?;
             move_files(self.path(), &to).map_err(BackupError::file(&to))?;
             fs::remove_dir(self.path()).map_err(BackupError::file(self.path()))?;
             state_file::sync_entries(&to);

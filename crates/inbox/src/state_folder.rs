@@ -108,13 +108,23 @@ impl StateFolder {
     /// if other users may write to it and it is not empty, or a file in it is another user's; if every user may write
     /// to a folder above it; if a link or a pipe replaces a file.
     pub fn open(path: &Path) -> io::Result<Self> {
-        #[cfg(unix)]
-        parents::check(path)?;
+        Self::check_path(path)?;
         make_private(path)?;
         refuse_replaced(path)?;
         state_file::clear_unfinished(path)?;
         state_file::close_to_others(path)?;
         Ok(Self::at(path))
+    }
+
+    /// Checks the path of a folder that is to be written in one step, with the same contents as a state folder.
+    ///
+    /// # Errors
+    /// If a link in the path is another user's, or every user may write to a folder above it.
+    pub(crate) fn check_path(path: &Path) -> io::Result<()> {
+        #[cfg(unix)]
+        return parents::check(path);
+        #[cfg(not(unix))]
+        std::path::absolute(path).map(|_| ())
     }
 
     /// Returns this folder for reading; nothing is created.

@@ -408,6 +408,11 @@ fn list_again(copy: &Path, change: impl FnOnce(&mut Value)) {
 /// Removes a file of a backup, also from its list.
 fn leave_out(copy: &Path, name: &str) {
     fs::remove_file(copy.join(name)).unwrap();
+    unlist(copy, name);
+}
+
+/// Removes a file from the list of a backup.
+fn unlist(copy: &Path, name: &str) {
     list_again(copy, |list| {
         let files = list["files"].as_array_mut().unwrap();
         files.retain(|entry| entry["name"] != name);
@@ -447,7 +452,7 @@ fn a_backup_that_does_not_verify_is_named_and_not_restored() {
     gateway.wait_for(1);
     let made = run(&["backup", path(&copy)], &state);
     assert!(made.status.success(), "{}", said(&made));
-    let damages: [Damage; 16] = [
+    let damages: [Damage; 19] = [
         (
             "record",
             |copy| flip(&copy.join("record.sqlite")),
@@ -478,6 +483,24 @@ fn a_backup_that_does_not_verify_is_named_and_not_restored() {
                 list_again(copy, |_| {});
             },
             "the chain of the audit is broken at event",
+        ),
+        (
+            "audit before its start",
+            |copy| {
+                sql(copy, "INSERT INTO audit VALUES (-5, '{}', '')");
+                list_again(copy, |_| {});
+            },
+            "the chain of the audit is broken at event 1",
+        ),
+        (
+            "unlisted identity",
+            |copy| unlist(copy, "identity.key"),
+            "identity.key is missing or has no key, and the record was made with it",
+        ),
+        (
+            "unlisted seal",
+            |copy| unlist(copy, "seal.key"),
+            "seal.key is missing or has no key, and the record was made with it",
         ),
         (
             "other identity",
@@ -604,6 +627,45 @@ fn a_backup_that_does_not_verify_is_named_and_not_restored() {
     }
     let left = names(folder.path());
     assert!(!left.iter().any(|name| name.starts_with('.')), "{left:?}");
+}
+
+#[test]
+fn a_link_of_another_user_leads_no_backup_and_no_restore_elsewhere() {
+    use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let (state, copy) = (at("state"), at("copy"));
+    drop(start(&state));
+    for name in ["shared", "theirs"] {
+        fs::create_dir(at(name)).unwrap();
+    }
+    fs::set_permissions(at("shared"), fs::Permissions::from_mode(0o1777)).unwrap();
+    let link = at("shared/link");
+    symlink(at("theirs"), &link).unwrap();
+    let made = run(&["backup", path(&copy)], &state);
+    assert!(made.status.success(), "{}", said(&made));
+    // Only root can make one of another user.
+    if lchown(&link, Some(65_534), None).is_err() {
+        return;
+    }
+    for to in [link.clone(), link.join("below")] {
+        for words in [
+            &["backup", path(&to)][..],
+            &["restore", path(&copy), "--state", path(&to)],
+        ] {
+            let refused = run(words, &state);
+            assert!(!refused.status.success(), "{words:?}: {}", said(&refused));
+            let why = "is a link of another user (uid 65534";
+            assert!(
+                said(&refused).contains(why),
+                "{words:?}: {}",
+                said(&refused)
+            );
+        }
+    }
+    assert!(names(&at("theirs")).is_empty());
+    // Nothing is left aside.
+    assert_eq!(names(&at("shared")), ["link"]);
 }
 
 #[test]
