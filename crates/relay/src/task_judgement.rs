@@ -25,6 +25,7 @@ use crate::hand_back;
 use crate::new_asks::check;
 use crate::parts::asks::{Attribution, Origin};
 use crate::parts::calls::Call;
+use crate::parts::task_owners::MOST_MEMBERS;
 use crate::parts::task_questions::{AskedBefore, Moment};
 use crate::{
     AskId, Audience, CallId, CallSummary, ClientForward, ClientFrame, Ending, Relay, Timestamp,
@@ -121,8 +122,12 @@ impl Relay {
             return Ok(None);
         }
         let result = frame.result().ok_or_else(ErrorResponse::unreadable)?;
+        let all = Members::read_at_most(result, "result", MOST_MEMBERS);
+        if matches!(all, Ok(None)) {
+            return Err(too_many_members());
+        }
         if kind.is_some() && names_task {
-            let task = Members::read(result, "result").ok();
+            let task = all.ok().flatten();
             let task = task.and_then(|task| task.text("taskId").ok().flatten());
             if let (Some(task), Some(call)) = (task, self.calls.get_mut(key)) {
                 let capability = call.capability();
@@ -212,7 +217,7 @@ impl Relay {
             let revision = self.server.revision_or_latest();
             ErrorResponse::fault(PeerFault::from(defect), revision)
         };
-        let all = Members::read(status, "result").map_err(unreadable)?;
+        let all = few_members(status, unreadable)?;
         all.refuse_like(&["taskId", "inputRequests"], "result")
             .map_err(unreadable)?;
         let task = all.text("taskId").map_err(unreadable)?;
@@ -225,6 +230,11 @@ impl Relay {
         };
         if self.server.must_not_ask_in_results() {
             return Err(self.other_revision());
+        }
+        let counted = Members::read_at_most(requests, "inputRequests", QUESTIONS);
+        if counted.map_err(unreadable)?.is_none() {
+            let why = "the task asks too many questions at once";
+            return Err(ErrorResponse::new(-32603, why));
         }
         let requests = rounds::read_requests(requests).map_err(unreadable)?;
         Ok((all, task, requests))
@@ -244,10 +254,6 @@ impl Relay {
         }
         if requests.is_empty() {
             return Ok(None);
-        }
-        if requests.len() > QUESTIONS {
-            let why = "the task asks too many questions at once";
-            return Err(ErrorResponse::new(-32603, why));
         }
         let mut shown = Vec::new();
         let mut left_out = BTreeSet::new();
@@ -520,6 +526,23 @@ impl Relay {
     }
 }
 
+/// Reads a result of a server, or an object in it, that has at most [`MOST_MEMBERS`].
+///
+/// # Errors
+/// If it has more, which would take long to read, or cannot be read.
+fn few_members(
+    result: &RawValue,
+    unreadable: impl FnOnce(WireError) -> ErrorResponse,
+) -> Result<Members<'_>, ErrorResponse> {
+    let read = Members::read_at_most(result, "result", MOST_MEMBERS).map_err(unreadable)?;
+    read.ok_or_else(too_many_members)
+}
+
+fn too_many_members() -> ErrorResponse {
+    let why = format!("the result is about a task and has more than {MOST_MEMBERS} members");
+    ErrorResponse::new(-32603, why)
+}
+
 /// Refuses a response with questions in a place where no revision has them, such as the `task` of an earlier draft: a lenient
 /// client may ask them.
 fn refuse_inner_questions(frame: Frame<'_>) -> Result<(), ErrorResponse> {
@@ -532,9 +555,9 @@ fn refuse_inner_questions(frame: Frame<'_>) -> Result<(), ErrorResponse> {
     }
     let result = frame.result().ok_or_else(ErrorResponse::unreadable)?;
     let unreadable = |_: WireError| ErrorResponse::unreadable();
-    let all = Members::read(result, "result").map_err(unreadable)?;
+    let all = few_members(result, unreadable)?;
     let asks = |value: &RawValue| {
-        let members = Members::read(value, "result").map_err(unreadable)?;
+        let members = few_members(value, unreadable)?;
         members
             .refuse_like(&["inputRequests"], "result")
             .map_err(unreadable)?;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::error::WireError;
@@ -23,9 +23,14 @@ pub struct Members<'a> {
 #[derive(Deserialize)]
 pub(super) struct MemberName<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
-struct MembersVisitor;
+/// Reads members, and stops with an error at one too many.
+struct MembersVisitor<'v> {
+    most: usize,
+    /// Set to `true` at one too many.
+    has_more: &'v mut bool,
+}
 
-impl<'de> Visitor<'de> for MembersVisitor {
+impl<'de> Visitor<'de> for MembersVisitor<'_> {
     type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -35,6 +40,10 @@ impl<'de> Visitor<'de> for MembersVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Vec::new();
         while let Some(MemberName(key)) = map.next_key()? {
+            if members.len() == self.most {
+                *self.has_more = true;
+                return Err(A::Error::custom("too many members"));
+            }
             members.push((key, map.next_value()?));
         }
         Ok(members)
@@ -49,12 +58,42 @@ impl<'a> Members<'a> {
 
     /// Reads an object from text. `location` names it in an error.
     pub fn read_text(source: &'a str, location: &'static str) -> Result<Self, WireError> {
+        let visitor = MembersVisitor {
+            most: usize::MAX,
+            has_more: &mut false,
+        };
+        Self::visited(source, location, visitor)
+    }
+
+    /// Reads an object of at most `most` members, like [`read`](Self::read). `None` if it has more; their number does not
+    /// matter then.
+    pub fn read_at_most(
+        raw: &'a RawValue,
+        location: &'static str,
+        most: usize,
+    ) -> Result<Option<Self>, WireError> {
+        let mut has_more = false;
+        let visitor = MembersVisitor {
+            most,
+            has_more: &mut has_more,
+        };
+        match Self::visited(raw.get(), location, visitor) {
+            Err(_) if has_more => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    fn visited(
+        source: &'a str,
+        location: &'static str,
+        visitor: MembersVisitor<'_>,
+    ) -> Result<Self, WireError> {
         if !is_object(source) {
             return Err(WireError::NotObject { location });
         }
         let mut deserializer = serde_json::Deserializer::from_str(source);
         let members = deserializer
-            .deserialize_map(MembersVisitor)
+            .deserialize_map(visitor)
             .and_then(|members| deserializer.end().map(|()| members))
             .map_err(|error| WireError::from(&error))?;
         if has_double(&members) {

@@ -15,6 +15,9 @@ use serde_json::value::RawValue;
 
 use crate::frame_edit::{self, ErrorResponse};
 
+/// The most members of a result about a task.
+pub(crate) const MOST_MEMBERS: usize = 1_024;
+
 /// The number of tasks of one server that are remembered.
 const REMEMBERED: usize = 4_096;
 /// The longest id of a task that is remembered, in bytes.
@@ -142,7 +145,8 @@ impl TaskOwners {
         if !(has("task") || has("taskId")) {
             return;
         }
-        let Some(Ok(result)) = frame.result().map(|result| Members::read(result, "result")) else {
+        let read = |result| Members::read_at_most(result, "result", MOST_MEMBERS);
+        let Some(Ok(Some(result))) = frame.result().map(read) else {
             // Readers could see different tasks, so the caller may ask about none.
             return;
         };

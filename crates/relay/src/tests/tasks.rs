@@ -487,6 +487,44 @@ fn questions_in_other_places_of_a_status_are_refused() {
     assert!(said["result"].is_object(), "{said}");
 }
 
+/// A server may send millions of members, which take seconds to read.
+#[test]
+fn a_status_with_too_many_members_or_questions_is_refused_before_they_are_read() {
+    let (mut world, _) = session();
+    becomes_task(&mut world, 11, "deploy", "t-1");
+    let with = |mut status: Value, count: usize| {
+        for number in 0..count {
+            status[format!("m{number}")] = json!(0);
+        }
+        status
+    };
+    let question = status("t-1")["inputRequests"]["who"].clone();
+    let mut many = status("t-1");
+    for number in 0..1_024 {
+        many["inputRequests"][format!("q{number}")] = question.clone();
+    }
+    let task = json!({"resultType": "complete", "taskId": "t-1", "status": "working"});
+    let inner = json!({"resultType": "complete", "task": with(json!({}), 1_025)});
+    for (id, (status, why)) in (20..).zip([
+        (with(task.clone(), 1_022), "more than 1024 members"),
+        (inner, "more than 1024 members"),
+        (many, "too many questions"),
+    ]) {
+        begins(&mut world, id, "tasks/get", "t-1");
+        let said = answers(&mut world, id, &status);
+        let told = said["error"]["message"].as_str();
+        assert!(told.is_some_and(|told| told.contains(why)), "{said}");
+    }
+    begins(&mut world, 30, "tasks/get", "t-1");
+    let said = answers(&mut world, 30, &with(task.clone(), 1_021));
+    assert_eq!(said["result"]["taskId"], "t-1", "{said}");
+    let tool = json!({"name": "deploy", "arguments": {"of": 40}});
+    request(&mut world, 40, "tools/call", tool);
+    let begun = json!({"resultType": "task", "taskId": "t-2", "status": "working"});
+    let said = answers(&mut world, 40, &with(begun, 1_022));
+    assert!(said["error"].is_object(), "{said}");
+}
+
 #[test]
 fn a_task_that_has_ended_asks_nothing() {
     let mut world = task_of_silent_client();
