@@ -297,6 +297,8 @@ fn hides_or_reorders(c: char) -> bool {
         | '\u{2060}'..='\u{206f}'       // invisible operators, isolates, deprecated controls
         | '\u{fe00}'..='\u{fe0d}'       // variation selectors
         | '\u{feff}'
+        | '\u{1107f}'                   // joins digits of Brahmi
+        | '\u{13430}'..='\u{1343f}'     // controls of hieroglyphs
         | '\u{fff0}'..='\u{fffb}'       // interlinear annotation, and what is ignored beside it
         | '\u{1bca0}'..='\u{1bca3}'     // controls of shorthand
         | '\u{1d173}'..='\u{1d17a}'     // controls of music
@@ -318,6 +320,10 @@ mod tests {
     fn overrides_are_seen_and_not_obeyed() {
         assert_eq!(line("gpj\u{202e}exe", LABEL), "gpj‹U+202E›exe");
         assert_eq!(line("a\u{2066}b\u{200b}c", LABEL), "a‹U+2066›b‹U+200B›c");
+        assert_eq!(
+            line("a\u{1107f}b\u{13430}\u{1343f}", LABEL),
+            "a‹U+1107F›b‹U+13430›‹U+1343F›"
+        );
     }
 
     #[test]
