@@ -41,6 +41,9 @@ const LONGEST_TYPE: usize = 100;
 /// The longest kept message of a refusal, in bytes.
 const LONGEST_REASON: usize = 2_000;
 
+/// The shortest pause before a stream that has ended is opened again, although its server asks for less.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+
 type ExtraHeaders = HashMap<HeaderName, HeaderValue>;
 type Failed = StreamableHttpError<reqwest::Error>;
 type SseEvents = BoxStream<'static, Result<Sse, SseError>>;
@@ -357,7 +360,7 @@ impl Http {
         let unanswered = self.unanswered.clone();
         let asked = unanswered.clone();
         SseStream::from_bytes_stream(bounded)
-            .map(move |event| event.map(|event| preserve(event, &health, &messages, &asked)))
+            .map(move |event| event.map(|event| preserve(paced(event), &health, &messages, &asked)))
             .take_while(move |_| std::future::ready(!unanswered.are_too_many()))
             .boxed()
     }
@@ -390,6 +393,13 @@ enum EventFailed {
     Read(#[source] reqwest::Error),
     #[error("an event was larger than {limit} bytes")]
     TooLarge { limit: usize },
+}
+
+/// Raises the pause that an event asks for to the shortest one: a stream that ends at once would be opened without end.
+fn paced(event: Sse) -> Sse {
+    let shortest = u64::try_from(SHORTEST_PAUSE.as_millis()).unwrap_or(u64::MAX);
+    let retry = event.retry.map(|pause| pause.max(shortest));
+    Sse { retry, ..event }
 }
 
 /// Puts into an event what rmcp can read of it, and nothing if it is no message. rmcp skips an event that it cannot read,
@@ -521,5 +531,24 @@ impl StreamableHttpClient for Http {
     ) -> Result<SseEvents, Failed> {
         self.events_of_server(uri, session_id, last_event_id, auth_header, custom_headers)
             .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_asks_for_no_pause_is_given_one() {
+        let pause = |retry| {
+            let event = Sse {
+                retry,
+                ..Sse::default()
+            };
+            paced(event).retry
+        };
+        assert_eq!(pause(Some(0)), Some(100));
+        assert_eq!(pause(Some(5_000)), Some(5_000));
+        assert_eq!(pause(None), None);
     }
 }
