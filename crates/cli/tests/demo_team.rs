@@ -145,8 +145,10 @@ fn a_configuration_that_is_kept_stays_after_ctrl_c() {
     let folder = tempfile::tempdir().unwrap();
     let kept = folder.path().join("kept");
     let demo = || {
-        let mut demo = Command::new(env!("CARGO_BIN_EXE_mcp-elicit"));
-        demo.args(["demo", "--team", "--keep"]).arg(&kept);
+        let mut demo = Command::new("sh");
+        // Its files are for their owner only, whatever the mask.
+        demo.args(["-c", "umask 000; exec \"$0\" demo --team --keep \"$1\""]);
+        demo.arg(env!("CARGO_BIN_EXE_mcp-elicit")).arg(&kept);
         demo.stdin(Stdio::null()).stdout(Stdio::null());
         demo.stderr(Stdio::piped()).spawn().unwrap()
     };
@@ -163,6 +165,11 @@ fn a_configuration_that_is_kept_stays_after_ctrl_c() {
     assert!(stop.unwrap().success());
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     let file = kept.join("gateway.toml");
+    use std::os::unix::fs::PermissionsExt as _;
+    for path in [&kept, &file, &kept.join("inbox.secret")] {
+        let mode = std::fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}", path.display());
+    }
     let path = file.display().to_string();
     assert!(
         rest.iter()

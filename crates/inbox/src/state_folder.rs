@@ -120,11 +120,18 @@ impl StateFolder {
     ///
     /// # Errors
     /// If a link in the path is another user's, or every user may write to a folder above it.
+    #[cfg(unix)]
     pub(crate) fn check_path(path: &Path) -> io::Result<()> {
-        #[cfg(unix)]
-        return parents::check(path);
-        #[cfg(not(unix))]
-        std::path::absolute(path).map(|_| ())
+        parents::check(path)
+    }
+
+    /// Accepts any path, on systems without such links.
+    ///
+    /// # Errors
+    /// Never.
+    #[cfg(not(unix))]
+    pub(crate) fn check_path(_path: &Path) -> io::Result<()> {
+        Ok(())
     }
 
     /// Returns this folder for reading; nothing is created.
@@ -518,7 +525,7 @@ fn new_token() -> io::Result<String> {
 
 #[cfg(unix)]
 fn make_private(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     if let Ok(known) = fs::metadata(path) {
         // Its owner can put anything into it, even if only root may otherwise.
         let ours = rustix::process::geteuid().as_raw();
@@ -556,15 +563,12 @@ fn make_private(path: &Path) -> io::Result<()> {
         tracing::warn!(folder = %path.display(), "the state folder was open to other users; it is its owner's only now");
         return Ok(());
     }
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
+    state_file::create_folders(path)
 }
 
 #[cfg(not(unix))]
 fn make_private(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)
+    state_file::create_folders(path)
 }
 
 #[cfg(test)]

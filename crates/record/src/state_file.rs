@@ -143,6 +143,19 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
     folder.create(path)
 }
 
+/// Creates a folder and those above it that are missing, each only for its owner, on Unix. One that exists stays as it
+/// is.
+///
+/// # Errors
+/// If one cannot be created.
+pub fn create_folders(path: &Path) -> io::Result<()> {
+    let mut folder = fs::DirBuilder::new();
+    folder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+    folder.create(path)
+}
+
 /// Syncs the entries of a folder, if the system can.
 pub fn sync_entries(folder: &Path) {
     if let Ok(folder) = File::open(folder) {

@@ -127,7 +127,7 @@ pub(crate) async fn serve_issuer(
     let unusable = |error: io::Error| {
         Failure::usage(format!("{} cannot be used", folder.display())).because(error)
     };
-    std::fs::create_dir_all(&folder).map_err(unusable)?;
+    state_file::create_folders(&folder).map_err(unusable)?;
     let file = folder
         .canonicalize()
         .map_err(unusable)?
@@ -189,7 +189,7 @@ impl ConfigFolder {
         let unusable = |error: io::Error| {
             Failure::usage(format!("{} cannot be used", path.display())).because(error)
         };
-        std::fs::create_dir_all(&path).map_err(unusable)?;
+        state_file::create_folders(&path).map_err(unusable)?;
         let path = path.canonicalize().map_err(unusable)?;
         let is_used = std::fs::read_dir(&path).map_err(unusable)?.next().is_some();
         if is_used {
@@ -331,7 +331,8 @@ fn write_config(folder: &Path, at: &Addresses, secret: &str) -> Result<PathBuf, 
         |error: io::Error| Failure::usage("cannot write the demo's configuration").because(error);
     let secret_file = folder.join("inbox.secret");
     state_file::create_once(&secret_file, secret.as_bytes()).map_err(unwritable)?;
-    std::fs::write(&file, config(folder, at, &program)).map_err(unwritable)?;
+    let text = config(folder, at, &program);
+    state_file::create_once(&file, text.as_bytes()).map_err(unwritable)?;
     Ok(file)
 }
 
