@@ -131,8 +131,8 @@ impl DirectoryNow {
     }
 
     /// Returns a person's name for readers: that of the file, else that of the login, else the key in the file. The key
-    /// in the file is added if the name of another person looks the same, or if pages use a word of it for somebody else
-    /// ([`OWN_WORDS`]), so that they cannot be confused. A name that reads like several is in quotation marks.
+    /// in the file is added if the name of another person looks the same, or if pages use a word of it for somebody else,
+    /// so that they cannot be confused. A name that reads like several is in quotation marks.
     pub fn display_name(&self, person: &str) -> String {
         let own = self.own_name(person);
         let Some(given) = self.given_name(person) else {
