@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use mcp_elicit_testkit::postgres::PostgresServer;
 
-use super::kill_run::{report, set};
+use super::load::{report, set};
 use super::replica::{Deployment, LOOK, LOOKS};
 use super::rounds_client::make_call;
 use crate::asker::Asker;

@@ -84,8 +84,8 @@ impl Deployment {
         own
     }
 
-    /// Starts this replica. Returns `None` if it ends at once, as it does while the database is away.
-    pub(crate) fn start(&self, number: usize) -> Option<Replica> {
+    /// Returns the command that starts this replica.
+    fn command(&self, number: usize) -> Command {
         let state = self.state(number);
         let at = "127.0.0.1:0";
         let mut more = vec!["--record", &self.record, "--listen", at, "--inbox", at];
@@ -99,12 +99,18 @@ impl Deployment {
             collector::configure(&mut command, collector);
         }
         command.stderr(Stdio::piped());
-        let mut process = Raw::start(command);
+        command
+    }
+
+    /// Starts this replica. Returns `None` if it ends at once, as it does while the database is away.
+    pub(crate) fn start(&self, number: usize) -> Option<Replica> {
+        let mut process = Raw::start(self.command(number));
         let (links, said) = listen(process.child.stderr.take().unwrap());
         // The end of its stderr ends the links.
         let link = || links.recv().ok().map(|link| host(&link));
         let (inbox, serving) = (link()?, link()?);
-        let token = std::fs::read_to_string(state.join("inbox.token")).unwrap();
+        let token = self.state(number).join("inbox.token");
+        let token = std::fs::read_to_string(token).unwrap();
         Some(Replica {
             process,
             inbox,
@@ -113,6 +119,14 @@ impl Deployment {
             said,
         })
     }
+
+    /// Starts this replica, which must end at once. Returns its exit code and what it said.
+    pub(crate) fn refused(&self, number: usize) -> (Option<i32>, String) {
+        let mut command = self.command(number);
+        let ended = command.stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        (ended.status.code(), said)
+    }
 }
 
 impl Replica {
@@ -120,6 +134,13 @@ impl Replica {
     pub(crate) fn kill(&mut self) {
         self.process.child.kill().unwrap();
         self.process.child.wait().unwrap();
+    }
+
+    /// Ends it with SIGTERM, as an operator does.
+    pub(crate) fn end(&mut self) {
+        self.signal("-TERM");
+        let ended = self.process.child.wait().unwrap();
+        assert!(ended.success(), "{:?}", self.said.lock().unwrap());
     }
 
     /// Stops it with SIGSTOP.
