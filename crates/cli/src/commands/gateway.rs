@@ -396,8 +396,16 @@ fn is_disk_full(fault: &StartError) -> bool {
 
 fn cannot_start(fault: StartError, from: &ConfiguredIn) -> Failure {
     if is_disk_full(&fault) {
-        let failure = Failure::connection("cannot start the gateway").hint(FULL);
-        return failure.because(fault);
+        let remedy = match &fault {
+            StartError::Record(source) | StartError::Keys(KeyFileError::Record(source)) => {
+                source.remedy()
+            }
+            _ => None,
+        };
+        let hint = remedy.unwrap_or_else(|| FULL.to_owned());
+        return Failure::connection("cannot start the gateway")
+            .hint(hint)
+            .because(fault);
     }
     let failure = match &fault {
         StartError::State { source, .. } if source.kind() == io::ErrorKind::InvalidData => {

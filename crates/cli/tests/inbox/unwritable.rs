@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 #[cfg(target_os = "linux")]
 use std::process::{Command, Stdio};
 
+#[cfg(all(target_os = "linux", feature = "full"))]
+use mcp_elicit_testkit::postgres::PostgresServer;
 use serde_json::json;
 #[cfg(target_os = "linux")]
 use tempfile::TempDir;
@@ -164,6 +166,59 @@ fn on_a_full_disk_an_answer_does_not_count_and_there_is_room_for_it_later() {
     assert_eq!(gateway.wait_for(1)[0]["id"], *id);
     assert_eq!(gateway.answer(&id, &content), 200);
     let done = gateway.result(call);
+    assert!(text(&done).contains("Deployed to staging"), "{done}");
+}
+
+/// The server of a record in a database fails as its statements do on a full disk.
+#[cfg(all(target_os = "linux", feature = "full"))]
+#[test]
+fn on_a_full_disk_of_the_database_an_answer_does_not_count_and_there_is_room_for_it_later() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let database = server.database();
+    let state = tempfile::tempdir().unwrap();
+    let record = ["--record", &database.address, "--hold", "3600"];
+    let mut first = Gateway::start(state.path(), &record, &DEMO_SERVER);
+    first.initialize();
+    first.call(2, "deploy", &json!({}));
+    let id = first.wait_for(1)[0]["id"].as_str().unwrap().to_owned();
+    let fill = "CREATE FUNCTION mcp_elicit.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$; \
+         DO $$ DECLARE one text; BEGIN FOR one IN SELECT tablename FROM pg_tables WHERE schemaname = 'mcp_elicit' LOOP \
+         EXECUTE format('CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON mcp_elicit.%I EXECUTE FUNCTION mcp_elicit.full()', one); \
+         END LOOP; END $$";
+    server.sql(&database.name, fill).unwrap();
+    let content = json!({"action": "accept", "content": {"environment": "staging"}});
+    let path = format!("/api/questions/{id}/answer");
+    let refused = first.api("POST", &path, &content.to_string()).unwrap();
+    assert_eq!(refused.status, 500, "{refused:?}");
+    let told = refused.json()["error"]["message"].to_string();
+    assert!(told.contains("is its disk full?"), "{told}");
+    assert!(told.contains("stays open"), "{told}");
+    let said = first.said.lock().unwrap().clone();
+    assert!(said.contains("the disk of the record is full"), "{said}");
+    // Nor does another gateway start.
+    let other = tempfile::tempdir().unwrap();
+    std::fs::copy(state.path().join("seal.key"), other.path().join("seal.key")).unwrap();
+    let mut start = gateway(other.path(), &record, &DEMO_SERVER);
+    let start = start
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&start.stderr);
+    assert_eq!(start.status.code(), Some(3), "{said}");
+    assert!(said.contains("the disk of the record is full"), "{said}");
+    assert!(
+        said.contains("make room on the disk of the database's server"),
+        "{said}"
+    );
+    let empty = "DROP FUNCTION mcp_elicit.full() CASCADE";
+    server.sql(&database.name, empty).unwrap();
+    assert_eq!(first.wait_for(1)[0]["id"], *id);
+    assert_eq!(first.answer(&id, &content), 200);
+    let done = first.result(2);
     assert!(text(&done).contains("Deployed to staging"), "{done}");
 }
 
