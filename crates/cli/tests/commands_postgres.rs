@@ -2,17 +2,20 @@
 #![cfg(all(unix, feature = "full"))]
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
+#[path = "raw/pooler.rs"]
+mod pooler;
 mod raw;
 #[path = "raw/waiting.rs"]
 mod waiting;
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread::sleep;
 
 use mcp_elicit_testkit::postgres::{PostgresServer, TestDatabase};
+use pooler::Pooler;
 use raw::{DEMO_SERVER, PROGRAM, Raw, gateway, inbox};
 use serde_json::{Value, json};
 use waiting::{LOOK, LOOKS, waiting};
@@ -927,83 +930,25 @@ fn a_server_whose_certificate_is_anothers_is_refused() {
     }
 }
 
-/// A pooler that gives each transaction another connection, and ends with the test.
-struct Pooler(std::process::Child);
-
-impl Drop for Pooler {
-    fn drop(&mut self) {
-        let _ended_already = self.0.kill();
-        let _ended_already = self.0.wait();
-    }
-}
-
 #[test]
 fn a_pooler_in_transaction_mode_is_enough() {
     let Some(server) = PostgresServer::shared() else {
         return;
     };
-    let Some(program) = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"]
-        .into_iter()
-        .find(|path| Path::new(path).exists())
-    else {
-        assert!(
-            std::env::var_os("CI").is_none(),
-            "apt-get install pgbouncer"
-        );
-        let line = "not tested: pgbouncer is not installed (apt-get install pgbouncer)\n";
-        let _shown = std::io::stderr().write_all(line.as_bytes());
+    let Some(pooler) = Pooler::start(server, &server.database()) else {
         return;
     };
-    let database = server.database();
-    let folder = tempfile::tempdir().unwrap();
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(folder.path(), open).unwrap();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
-    let file = folder.path().join("pgbouncer.ini");
-    let settings = format!(
-        "[databases]\n{name} = host=127.0.0.1 port={to} dbname={name} user=postgres\n\
-         [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n\
-         pool_mode = transaction\ndefault_pool_size = 4\nmax_client_conn = 100\n",
-        name = database.name,
-        to = server.port()
-    );
-    std::fs::write(&file, settings).unwrap();
-    let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
-    let mut command = if is_root {
-        let mut command = Command::new("setpriv");
-        command.args("--reuid nobody --regid nogroup --clear-groups".split(' '));
-        command.arg(program);
-        command
-    } else {
-        Command::new(program)
-    };
-    command
-        .arg("-q")
-        .arg(&file)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null());
-    let _pooler = Pooler(command.spawn().unwrap());
-    let listens = |_| {
-        sleep(LOOK);
-        std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
-    };
-    assert!((0..LOOKS).any(listens), "the pooler runs");
-    let pooled = TestDatabase {
-        address: format!("postgres://postgres@127.0.0.1:{port}/{}", database.name),
-        name: database.name.clone(),
-    };
+    let (pooled, folder) = (&pooler.database, tempfile::tempdir().unwrap());
     let state = folder.path().join("state");
     let mut raw = start(&state, &pooled.address);
     for call in 2..12 {
         deliver(&mut raw, call, &state);
     }
-    let verified = run(&[&["audit", "--verify"], &at(&state, &pooled)[..]].concat());
+    let verified = run(&[&["audit", "--verify"], &at(&state, pooled)[..]].concat());
     assert_eq!(verified.code, Some(0), "{verified:?}");
     let asked = run(&[
         &["audit", "--json", "--event", "asked"],
-        &at(&state, &pooled)[..],
+        &at(&state, pooled)[..],
     ]
     .concat());
     assert_eq!(asked.lines().len(), 10);

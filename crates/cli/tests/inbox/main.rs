@@ -37,6 +37,9 @@ mod owned_tokens;
 #[cfg(feature = "full")]
 #[path = "../raw/people.rs"]
 mod people;
+#[cfg(all(unix, feature = "full"))]
+#[path = "../raw/pooler.rs"]
+mod pooler;
 #[cfg(feature = "full")]
 mod provider;
 #[cfg(feature = "full")]

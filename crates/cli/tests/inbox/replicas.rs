@@ -9,6 +9,7 @@ mod kill_run;
 mod latency;
 mod load;
 mod owner_ended;
+mod pooled;
 mod replica;
 mod rounds_client;
 mod sessions;
