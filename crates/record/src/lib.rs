@@ -434,6 +434,12 @@ impl Record {
         (self.clock)()
     }
 
+    /// Returns the milliseconds by which the clock of this process is ahead of that of the record's database, as last
+    /// compared; `None` if the record is in no database.
+    pub fn clock_offset_ms(&self) -> Option<i64> {
+        self.lock_file.clock_offset_ms()
+    }
+
     /// Returns a counter that increases with every change.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()

@@ -4,6 +4,7 @@
 
 mod away;
 mod balancer;
+mod clock;
 mod forwarded;
 mod kill_run;
 mod latency;

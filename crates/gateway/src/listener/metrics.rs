@@ -1,6 +1,7 @@
 //! The figures of a gateway for a monitor, in Prometheus' text format. `docs/operate.md` lists them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use mcp_elicit_core::exposition::{Exposition, MetricType};
 use mcp_elicit_record::Record;
@@ -55,6 +56,9 @@ impl Metrics {
         let help = "Rules in force, with the beginning of their digest as a label.";
         text.metric(name, MetricType::Gauge, Some(help));
         text.labelled(name, &[("digest", &digest)], rules as u64);
+        if let Some(millis) = record.clock_offset_ms() {
+            add_clock(&mut text, millis);
+        }
         if let Some(peers) = peers {
             add_forwarded(&mut text, peers);
         }
@@ -166,6 +170,16 @@ fn add_open(text: &mut Exposition, open: OpenCounts) {
     let help = "1, with the version as a label.";
     text.metric(name, MetricType::Gauge, Some(help));
     text.labelled(name, &[("version", env!("CARGO_PKG_VERSION"))], 1);
+}
+
+/// Adds the milliseconds by which this clock is ahead of the database's.
+fn add_clock(text: &mut Exposition, millis: i64) {
+    let name = "mcp_elicit_clock_offset_seconds";
+    let help = "Seconds by which the clock of this machine is ahead of the database's.";
+    text.metric(name, MetricType::Gauge, Some(help));
+    let sign = if millis < 0 { "-" } else { "" };
+    let seconds = Duration::from_millis(millis.unsigned_abs()).as_secs_f64();
+    text.labelled(name, &[], format_args!("{sign}{seconds}"));
 }
 
 /// Adds the numbers of requests between gateways.

@@ -28,6 +28,8 @@ pub trait RunningGateways: Send + Sync {
     fn is_running(&self, name: &str) -> bool;
     /// Returns the other gateways that took forwarded requests at the last refresh, if this one does.
     fn peers(&self) -> Arc<[Peer]>;
+    /// Returns the milliseconds by which this clock is ahead of the store's, as last compared; `None` if it has none.
+    fn clock_offset_ms(&self) -> Option<i64>;
     /// Looks which gateways run now.
     fn refresh(&self) -> BoxFuture<'_, ()>;
     /// Looks whether the gateways of these names run now. It waits while one may have just ended.
@@ -129,6 +131,11 @@ impl LockFile {
     /// Returns `true` if this is the name of this lock file.
     pub fn is_mine(&self, name: &str) -> bool {
         self.name == name
+    }
+
+    /// Returns the milliseconds by which this clock is ahead of a shared store's.
+    pub(crate) fn clock_offset_ms(&self) -> Option<i64> {
+        self.shared.as_ref()?.clock_offset_ms()
     }
 
     /// Returns `true` if the running gateways are rows of a database.

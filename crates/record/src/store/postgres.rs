@@ -11,11 +11,13 @@
 //! | `keys` | the check that the keys are those of the record |
 //! | `record_keys` | the keys in the table, wrapped, and the copies in state folders |
 //! | `replica` | the running gateways, and notices between them |
+//! | `clock_offset` | the difference between this clock and the database's |
 //! | `outbox` | messages to people |
 //! | `sealed` | values that are sealed anew |
 //! | `state_tables` | tokens, blocked callers, and values that gateways share |
 
 mod answered;
+mod clock_offset;
 #[cfg(all(test, unix))]
 mod cut_commit_tests;
 mod database;

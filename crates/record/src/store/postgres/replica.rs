@@ -14,13 +14,17 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use mcp_elicit_core::lifecycle::Timestamp;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_postgres::Client;
 
 use super::super::RecordStoreError;
-use super::database::{PostgresDatabase, StatementValues, execute, query};
+use super::clock_offset::ClockOffset;
+use super::database::{PostgresDatabase, StatementValues, query};
 use super::{record_keys, statements};
+use crate::clock;
 use crate::encryption::random_id;
 use crate::key_files::KeyFiles;
 use crate::peers::{Peer, PeerColumns, PeerOffer};
@@ -56,6 +60,7 @@ struct ReplicaParts {
     /// The key files of its state folder, if it has one.
     files: Option<KeyFiles>,
     keys: Mutex<ReadKeys>,
+    clock: Mutex<ClockOffset>,
 }
 
 /// The keys that this process has read.
@@ -111,6 +116,7 @@ impl PostgresReplica {
             notices: Arc::default(),
             files,
             keys: Mutex::default(),
+            clock: Mutex::default(),
         });
         database.ready().await?;
         let client = shared.connected().await?;
@@ -153,6 +159,10 @@ impl RunningGateways for PostgresReplica {
 
     fn peers(&self) -> Arc<[Peer]> {
         self.shared.peers().right.clone()
+    }
+
+    fn clock_offset_ms(&self) -> Option<i64> {
+        Some(self.shared.clock().millis())
     }
 
     fn refresh(&self) -> BoxFuture<'_, ()> {
@@ -292,9 +302,30 @@ impl ReplicaParts {
         let values: StatementValues<'_> = &[
             &self.id, &self.lock, &address, &key, &proof, &newest, &masters,
         ];
-        execute(client, &statements::RENEW_LEASE, values).await?;
+        let before = clock::now();
+        let renewed = query(client, &statements::RENEW_LEASE, values).await?;
+        if let Some(row) = renewed.first() {
+            self.compare_clocks([before, clock::now()], row.try_get(0)?);
+        }
         self.found(&query(client, &statements::RUNNING, &[]).await?);
         Ok(())
+    }
+
+    fn clock(&self) -> MutexGuard<'_, ClockOffset> {
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Compares this clock, before and after the database was asked, with what its clock said.
+    fn compare_clocks(&self, own: [Timestamp; 2], database: i64) {
+        let mut clock = self.clock();
+        if clock.compare(own, database, Instant::now()) {
+            let ahead_by_ms = clock.millis();
+            tracing::warn!(
+                ahead_by_ms,
+                "the clock of this machine differs from the database's: questions, logins and tokens end too early or too late; set both \
+                 by a time service"
+            );
+        }
     }
 
     async fn renewing(self: Arc<Self>, mut client: Client) {

@@ -301,7 +301,8 @@ statements! {
     RENEW_LEASE(TEXT, INT8, TEXT, BYTEA, BYTEA, INT4, TEXT_ARRAY) = "WITH gone AS (DELETE FROM mcp_elicit.replica WHERE lease_until < pg_catalog.clock_timestamp() - interval '1 hour') \
          INSERT INTO mcp_elicit.replica (id, lock, lease_until, peer_address, peer_key, peer_proof, newest_key, masters) \
          VALUES ($1, $2, pg_catalog.clock_timestamp() + interval '10 seconds', $3, $4, $5, $6, $7) \
-         ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, newest_key = excluded.newest_key, masters = excluded.masters";
+         ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, newest_key = excluded.newest_key, masters = excluded.masters \
+         RETURNING pg_catalog.floor(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000::double precision)::bigint";
     // With those that may run and those that do: a connection that was lost is made anew within the time of a beat and a half,
     // and all are after a start of the server.
     RUNNING() = "SELECT id, holds, peer_address, peer_key, peer_proof, newest_key, masters FROM ( \

@@ -315,6 +315,10 @@ impl RunningGateways for Seen {
         Arc::new([])
     }
 
+    fn clock_offset_ms(&self) -> Option<i64> {
+        None
+    }
+
     fn refresh(&self) -> BoxFuture<'_, ()> {
         self.look();
         async {}.boxed()
