@@ -248,13 +248,12 @@ impl Record {
         rows.sort_by_key(|row| row.lifecycle.is_open());
         if !rows.is_empty() {
             // The call comes again at once after its gateway has ended, and people would be asked twice.
-            let owners = rows.iter().map(|row| row.owner.as_str());
+            let unsure = rows.iter().filter(|row| !self.has_returned(row));
+            let owners = unsure.map(|row| row.owner.as_str());
             self.lock_file.decide(owners).await;
         }
         for row in rows {
-            let elsewhere =
-                !self.lock_file.is_mine(&row.owner) && self.lock_file.is_held(&row.owner);
-            if elsewhere || row.lifecycle.is_due(self.now()) {
+            if self.is_elsewhere(&row) || row.lifecycle.is_due(self.now()) {
                 continue;
             }
             // Checked and claimed in one step: two simultaneous calls must not both have it.
@@ -271,9 +270,8 @@ impl Record {
 
     /// Returns `true` if no running gateway has a call that waits for it, and it can still be answered or delivered.
     fn may_adopt(&self, row: &Row) -> bool {
-        let elsewhere = !self.lock_file.is_mine(&row.owner) && self.lock_file.is_held(&row.owner);
         let open = row.lifecycle.is_open() && !row.lifecycle.is_due(self.now());
-        !elsewhere && (open || row.lifecycle.is_deliverable(self.now()))
+        !self.is_elsewhere(row) && (open || row.lifecycle.is_deliverable(self.now()))
     }
 
     /// Makes this gateway the owner of the row, so that others see that a call waits for it.

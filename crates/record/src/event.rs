@@ -23,6 +23,11 @@ pub enum RecordEvent {
         /// The reason.
         ending: Ending,
     },
+    /// The same call has come to another gateway, where it has taken over the question.
+    TakenOver {
+        /// The question.
+        question: SessionKey,
+    },
     /// The call that this one follows has ended, or its result is in the record.
     FollowedCallEnded {
         /// The call that follows.

@@ -26,6 +26,7 @@
 //! | [`restored`] | a record that was restored from a backup: nothing in it takes effect a second time |
 //! | [`candidates`] | the calls that a question may belong to |
 //! | `presence` | the presence of other gateways, and of questions that they left |
+//! | `release`, `returned` | questions that no call waits for any more; those whose clients have come back to another gateway |
 //! | `parsed` | a cache of parsed questions |
 //! | [`peers`] | the gateways of a shared record that take each other's requests |
 //! | [`principal`] | the names of callers |
@@ -72,6 +73,7 @@ pub mod refusals;
 mod release;
 mod reseal;
 pub mod restored;
+mod returned;
 mod row;
 mod scopes;
 pub mod state_file;
@@ -118,6 +120,7 @@ use presence::Presence;
 pub use presence::lock_file::{LockFile, RunningGateways};
 use refusals::{Refusals, RefusalsOfEach};
 pub use reseal::Resealed;
+use returned::ReturnedQuestions;
 use scopes::Scopes;
 use stored_bytes::{StorageLimits, StoredBytes};
 pub use used::UsedKind;
@@ -269,6 +272,7 @@ pub struct Record {
     retention: Retention,
     lock_file: LockFile,
     presence: Presence,
+    returned: ReturnedQuestions,
     /// `true` if each session here delivers its held answers, or has them written.
     sessions_deliver: bool,
     clock: fn() -> Timestamp,
@@ -312,6 +316,7 @@ impl Record {
             retention: Retention::default(),
             lock_file,
             presence: Presence::default(),
+            returned: ReturnedQuestions::default(),
             sessions_deliver: false,
             clock,
             live: Mutex::default(),

@@ -135,8 +135,8 @@ impl Record {
             let phase = row.lifecycle.phase();
             let is_left = row.owner.is_empty();
             if !is_left && !self.lock_file.is_mine(&row.owner) {
-                // Taken over while this gateway stood still: the call here would wait for ever. An answer that a person
-                // has just given here counts for the call of the other gateway.
+                // Taken over while this gateway stood still, or since its client came back to another: the call here would
+                // wait for ever. An answer that a person has just given here counts for the call of the other gateway.
                 self.write_held(&id).await?;
                 self.notify_taken_over(&id);
                 continue;
@@ -165,9 +165,8 @@ impl Record {
             if is_here { live.remove(id) } else { None }
         };
         if let Some(live) = taken_over {
-            let _the_session_is_gone = live.tell.send(RecordEvent::Ended {
+            let _the_session_is_gone = live.tell.send(RecordEvent::TakenOver {
                 question: live.question,
-                ending: Ending::CallEnded,
             });
         }
     }

@@ -185,6 +185,52 @@ impl Relay {
         }
     }
 
+    /// Handles a question that the same call has taken over at another gateway. The call here ends, unless a client waits for
+    /// it: no client comes back for it, and made again it is found there.
+    pub(crate) fn taken_over(&mut self, now: Timestamp, key: AskId) {
+        if !self.leave_to_retry(now, key) {
+            self.ended(now, key, Ending::CallEnded, false);
+        }
+    }
+
+    /// Leaves a question to the same call that starts again, here or at another gateway. Its call here ends, with its other
+    /// questions, which may be next. Returns `false` if a client waits for the call.
+    pub(crate) fn leave_to_retry(&mut self, now: Timestamp, key: AskId) -> bool {
+        let Some(question) = self.asks.get(key) else {
+            return true;
+        };
+        let is_at_client = matches!(question.origin(), Origin::PassedRound { round, .. } if !self.passed_rounds.is_back(*round));
+        let call = question.call();
+        let left = call.filter(|call| {
+            let call = self.calls.get(*call);
+            call.is_some_and(|call| call.stream().is_none())
+        });
+        let asks = match left {
+            Some(call) => self.calls.get(call).map(|call| call.asks().to_vec()),
+            None if is_at_client && call.is_none() => Some(vec![key]),
+            None => return false,
+        };
+        for ask in asks.unwrap_or_default() {
+            let Some(question) = self.take_question(ask) else {
+                continue;
+            };
+            if let Origin::Pushed { id } = question.origin() {
+                let revision = self.server.revision_or_latest();
+                let refusal = ErrorResponse::fault(PeerFault::Withdrawn, revision);
+                self.effects.tell_server(refusal.to_response(id), None);
+            }
+            if let Some(record) = question.record() {
+                let record = record.to_owned();
+                self.effects.push(Effect::Leave { record });
+            }
+        }
+        if let Some(call) = left {
+            self.cancel_upstream(call);
+            self.drop_unattended(now, call);
+        }
+        true
+    }
+
     /// Drops a question of a client's round whose answer was not requested; it stays in the record, for the same call
     /// made again.
     fn drop_unclaimed(&mut self, key: AskId, ending: Ending) {

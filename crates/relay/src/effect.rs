@@ -197,6 +197,12 @@ pub enum Effect {
         /// Its record.
         record: String,
     },
+    /// The client has come back for these questions with a state of another session, or of a gateway before a restart. Their
+    /// call starts again here: it takes them over, even from a gateway that runs.
+    ClientReturned {
+        /// Their records.
+        records: Vec<String>,
+    },
     /// The server has accepted the answers: their values may be dropped.
     Delivered {
         /// The records.
@@ -401,6 +407,11 @@ pub enum Event {
         delivery: DeliveryId,
         /// The reason, in words.
         why: String,
+    },
+    /// The same call has come to another gateway, where it has taken over the question.
+    TakenOver {
+        /// The question's number.
+        question: AskId,
     },
     /// Another process ended the question, or it expired in the record.
     Ended {

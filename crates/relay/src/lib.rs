@@ -376,6 +376,7 @@ impl Relay {
             Event::Refused { delivery, why } => self.refused(now, delivery, why),
             Event::Lost { delivery, why } => self.lost(now, delivery, why),
             Event::Ended { question, ending } => self.ended(now, question, ending, false),
+            Event::TakenOver { question } => self.taken_over(now, question),
             Event::CallFound { lookup, found } => self.call_found(now, lookup, found),
             Event::FollowedCallEnded { call } => self.followed_call_ended(call),
             Event::TaskBegun { task, id } => self.task_begun(now, task, id),

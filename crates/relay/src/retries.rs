@@ -15,7 +15,7 @@ use crate::parts::indexed_frame::IndexedFrame;
 use crate::parts::request_state::{CallBinding, ServerState, StateClaims, StateDefect};
 use crate::parts::retry_answers::RetryAnswers;
 use crate::{
-    AskId, CallId, CallKind, ClientForward, ClientFrame, Ending, Relay, StreamId, Timestamp,
+    AskId, CallId, CallKind, ClientForward, ClientFrame, Effect, Ending, Relay, StreamId, Timestamp,
 };
 
 /// The most answers of a retry.
@@ -284,7 +284,8 @@ impl Relay {
         Some(ErrorResponse::fault(fault, self.client.revision()))
     }
 
-    /// Restarts a call that is no longer in progress, as after a restart; its questions find the retry's answers.
+    /// Restarts a call that is not in progress here: after a restart, or since another gateway has it. Its questions are taken
+    /// over, and find the retry's answers.
     pub(crate) fn starts_anew(
         &mut self,
         frame: ClientFrame<'_>,
@@ -300,12 +301,21 @@ impl Relay {
             return self.effects.reject(frame, &fault.refusal());
         }
         self.round_states.use_up(state);
+        let records = claims.records();
+        if !records.is_empty() {
+            for ask in self.asks.of_records(&records) {
+                self.leave_to_retry(frame.at(), ask);
+            }
+            self.effects.push(Effect::ClientReturned { records });
+        }
         // A call that starts has to be admitted, even if it was admitted before.
         if !self.admit_first(frame, &first) {
             return ClientForward::Handled;
         }
         let size = frame.text().len();
-        let answers = RetryAnswers::new(responses, claims.asked().to_vec(), size);
+        let after = self.round_states.age(claims, frame.at());
+        let answers = RetryAnswers::new(responses, claims.asked().to_vec(), size, after)
+            .with_earlier(claims.carried());
         let carried = Carried::answers(answers);
         self.pass_on(frame.stream(), frame.at(), first, carried)
     }
@@ -325,16 +335,15 @@ impl Relay {
         false
     }
 
-    /// Uses the client's answer to this question from before a restart of the gateway, if the question is exactly that
-    /// of the record.
-    pub(crate) fn uses_retry_answer(&mut self, key: AskId, call: CallId) -> bool {
+    /// Uses the client's answer to this question from before a restart of the gateway, or from another gateway, if the
+    /// question is exactly that of the record. If no person gave it, people are asked.
+    pub(crate) fn uses_retry_answer(&mut self, now: Timestamp, key: AskId, call: CallId) -> bool {
         let Some(question) = self.asks.get(key) else {
             return false;
         };
-        let Some(retry_answers) = self
-            .calls
-            .get(call)
-            .and_then(|call| call.rounds().retry_answers())
+        let made = self.calls.get(call);
+        let Some((retry_answers, made)) =
+            made.and_then(|call| Some((call.rounds().retry_answers()?, call.frame()?)))
         else {
             return false;
         };
@@ -342,20 +351,37 @@ impl Relay {
         let Some(responses) = retry_answers.to(entry, record) else {
             return false;
         };
-        match question.reply_in(entry, responses, self.client.revision()) {
+        let answer = match question.reply_in(entry, responses, self.client.revision()) {
             Ok(Some(outcome)) => {
+                let (act, after) = (outcome.action(), retry_answers.after());
+                let doubt = self.client.doubts_retry(made.frame(), act, Some(after));
                 let reply = question.reply_in_retry(&outcome, responses);
+                Ok((outcome, reply, doubt))
+            }
+            Err(UnusableReply::Wrong { answer, .. }) => Err(Some(answer)),
+            Ok(None) | Err(UnusableReply::Malformed(_)) => Err(None),
+        };
+        if let Some(record) = record.map(str::to_owned)
+            && let Some(call) = self.calls.get_mut(call)
+        {
+            call.rounds_mut().retry_answer_used(&record);
+        }
+        match answer {
+            Ok((_, _, Some(why))) if self.can_be_moved(key) => {
+                self.move_to_people(now, key, why);
+                true
+            }
+            Ok((outcome, reply, _)) => {
                 self.asks
                     .client_answered(key, outcome, reply, &mut self.effects);
                 true
             }
-            Err(UnusableReply::Wrong { answer, .. }) => {
-                if let Some(question) = self.asks.get_mut(key) {
-                    question.was_wrong(answer);
+            Err(wrong) => {
+                if let (Some(wrong), Some(question)) = (wrong, self.asks.get_mut(key)) {
+                    question.was_wrong(wrong);
                 }
                 false
             }
-            Ok(None) | Err(UnusableReply::Malformed(_)) => false,
         }
     }
 
@@ -387,15 +413,18 @@ impl Relay {
         asked: Vec<(String, String)>,
         server: Option<ServerState>,
     ) -> Option<String> {
+        let call = self.calls.get(key);
+        let answers = call.and_then(|call| call.rounds().retry_answers());
+        let carried = answers.map(RetryAnswers::unused).unwrap_or_default();
+        let seal = |binding: &CallBinding| {
+            self.round_states
+                .seal_asking(now, binding, number, asked, carried, server)
+        };
         if let Some(binding) = self.approvals.binding_of(key) {
-            return self
-                .round_states
-                .seal_asking(now, binding, number, asked, server);
+            return seal(binding);
         }
-        let call = self.calls.get(key)?;
-        let binding = CallBinding::of_frame(call.kind()?, call.frame()?.frame());
-        self.round_states
-            .seal_asking(now, &binding, number, asked, server)
+        let call = call?;
+        seal(&CallBinding::of_frame(call.kind()?, call.frame()?.frame()))
     }
 }
 

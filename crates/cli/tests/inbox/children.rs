@@ -32,7 +32,7 @@ for line in sys.stdin:
 
 const SERVER: [&str; 4] = ["--", "python3", "-c", TELLS];
 
-fn no_python() -> bool {
+pub(crate) fn no_python() -> bool {
     let there = Command::new("python3").arg("--version").output();
     if there.is_err() {
         mcp_elicit_testkit::chromium::report_skipped("no python3 here, CHILDREN WERE NOT TESTED");

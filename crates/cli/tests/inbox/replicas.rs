@@ -12,6 +12,7 @@ mod load;
 mod owner_ended;
 mod pooled;
 mod replica;
+mod retries;
 mod rounds_client;
 mod sessions;
 mod traced;

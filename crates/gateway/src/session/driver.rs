@@ -75,6 +75,7 @@ impl Driver {
                 record,
             }),
             RecordEvent::Ended { .. }
+            | RecordEvent::TakenOver { .. }
             | RecordEvent::FollowedCallEnded { .. }
             | RecordEvent::TaskCancelled { .. }
             | RecordEvent::CallTaken { .. } => None,
@@ -141,6 +142,9 @@ fn from_record(event: &RecordEvent) -> Event {
         RecordEvent::Ended { question, ending } => Event::Ended {
             question: AskId(question.0),
             ending,
+        },
+        RecordEvent::TakenOver { question } => Event::TakenOver {
+            question: AskId(question.0),
         },
         RecordEvent::FollowedCallEnded { call } => Event::FollowedCallEnded {
             call: CallId(call.0),

@@ -613,6 +613,7 @@ impl Session {
             Effect::LeaveSession => self.server.leave_session(),
             Effect::Record { .. }
             | Effect::Leave { .. }
+            | Effect::ClientReturned { .. }
             | Effect::Submit { .. }
             | Effect::MoveToPeople { .. }
             | Effect::DoubtAct { .. }

@@ -219,6 +219,10 @@ impl Session {
                 let released = self.record.release(&record);
                 self.then(vec![record], released, noted)
             }
+            Effect::ClientReturned { records } => {
+                record.client_returned(&records);
+                Executed::Now(None)
+            }
             Effect::FindCall {
                 lookup,
                 digest,

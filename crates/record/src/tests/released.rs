@@ -1,4 +1,4 @@
-//! A question that its session releases while a person's answer to it is being written.
+//! Questions that their sessions release, and that other gateways take over.
 
 use std::pin::pin;
 use std::sync::atomic::Ordering;
@@ -31,4 +31,45 @@ async fn an_answer_whose_question_is_released_while_it_is_written_is_not_late() 
     written.await.unwrap();
     assert!(record.deliver(&ids).await.unwrap().is_some());
     assert_eq!(submitted.await.unwrap(), Verdict::Won);
+}
+
+#[tokio::test]
+async fn a_question_is_taken_over_from_a_running_gateway_only_if_its_client_has_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (below, keys) = (Arc::new(Memory::default()), OwnKeys::random().unwrap());
+    let open = || {
+        let lock_file = LockFile::acquire(folder.path()).unwrap();
+        Arc::new(Record::new(below.clone(), keys.clone(), lock_file, clock))
+    };
+    let (first, second) = (open(), open());
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let (question, before) = (asked("Who?"), Durability::BeforeSeen);
+    let create = |record: &Arc<Record>, who: &SessionIdentity, session| {
+        let created = record.create(who, &question, SessionKey(session), &tell, before);
+        created.into_future()
+    };
+    let ids = [create(&first, &local(), 1).await.unwrap().id];
+    let beside = create(&second, &local(), 2).await.unwrap();
+    assert_ne!(beside.id, ids[0], "another call waits for it");
+    second.release(&beside.id).await.unwrap();
+    second.end(&beside.id, Ending::CallEnded).await.unwrap();
+    second.client_returned(&ids);
+    let other = create(&second, &of("s", "other"), 3).await.unwrap();
+    assert_ne!(other.id, ids[0], "another caller's");
+    // A person's answer stands.
+    let answered = first.submit(&ids[0], &accept(), "inbox", before).await;
+    assert_eq!(answered.unwrap(), Verdict::Won);
+    let taken = create(&second, &local(), 4).await.unwrap();
+    assert!(taken.id == ids[0] && taken.answered, "{taken:?}");
+    assert!(first.deliver(&ids).await.unwrap().is_none());
+    first.poll_others().await.unwrap();
+    first.end(&ids[0], Ending::CallEnded).await.unwrap();
+    assert!(second.deliver(&ids).await.unwrap().is_some());
+    assert!(second.deliver(&ids).await.unwrap().is_none(), "once");
+    let told: Vec<_> = std::iter::from_fn(|| told.try_recv().ok()).collect();
+    let question = SessionKey(1);
+    assert!(
+        told.contains(&RecordEvent::TakenOver { question }),
+        "{told:?}"
+    );
 }

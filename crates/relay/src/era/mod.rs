@@ -81,7 +81,7 @@ impl Relay {
     pub(crate) fn ask_client(&mut self, now: Timestamp, key: AskId, call: Option<CallId>) {
         match (&self.client.0, call) {
             (ClientEra::Rounds(_), Some(call)) => {
-                if !self.uses_retry_answer(key, call) {
+                if !self.uses_retry_answer(now, key, call) {
                     self.present_round(now, call);
                 }
             }

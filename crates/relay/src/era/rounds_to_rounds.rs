@@ -146,8 +146,13 @@ impl Relay {
             return self.effects.reject(frame, &fault.refusal());
         }
         let Some((round, asked)) = self.passed_rounds.by_state(state) else {
-            // The gateway was restarted, or another one has the round: the server continues with the client's answers,
-            // which also end the record's questions.
+            // The gateway was restarted, or another one has the round.
+            if !self.settings.server_streams && !claims.asked().is_empty() {
+                // The state is another process's of the server, which this one may not be able to read.
+                return self.starts_anew(frame, state, claims, responses.clone());
+            }
+            // The server is one for all gateways: it continues with the client's answers, which also end the record's
+            // questions.
             self.round_states.use_up(state);
             for (_, record) in claims.asked() {
                 self.effects.push(Effect::End {
@@ -261,9 +266,9 @@ impl Relay {
         let number = self.round_states.next_number();
         let id = frame.id();
         let server = self.passed_rounds.server_state(round);
-        let state = self
-            .round_states
-            .seal_asking(frame.at(), binding, number, records, server);
+        let state =
+            self.round_states
+                .seal_asking(frame.at(), binding, number, records, Vec::new(), server);
         let sent = state.and_then(|state| {
             let again = self.passed_rounds.again(round, &id?, &state, &reasons)?;
             Some((again, state))

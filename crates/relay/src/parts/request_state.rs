@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::frame_edit::OWN;
 use crate::parts::calls;
+use crate::parts::retry_answers::CarriedAnswer;
 use crate::{CallKind, Timestamp};
 
 /// The mark of this format, after the gateway's own prefix of a state.
@@ -40,6 +41,9 @@ pub(crate) struct StateClaims {
     /// request that is not a question.
     #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
     asked: Vec<(String, String)>,
+    /// The client's answers to questions that have not come up since the call was started again.
+    #[serde(rename = "c", default, skip_serializing_if = "Vec::is_empty")]
+    carried: Vec<CarriedAnswer>,
     /// Present if the client makes the call again from its first round: the number of rounds that it has repeated with
     /// this one.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
@@ -63,14 +67,25 @@ impl StateClaims {
             expires: expires.as_millis(),
             number,
             asked: Vec::new(),
+            carried: Vec::new(),
             repeated: None,
             server: None,
         }
     }
 
+    /// Returns the time of its expiry.
+    pub(crate) fn expires(&self) -> Timestamp {
+        Timestamp::from_millis(self.expires)
+    }
+
     /// Adds the questions under it: keys of `inputRequests` with the records of the questions.
     pub(crate) fn asking(self, asked: Vec<(String, String)>) -> Self {
         Self { asked, ..self }
+    }
+
+    /// Adds the client's answers to questions that have not come up again.
+    pub(crate) fn carrying(self, carried: Vec<CarriedAnswer>) -> Self {
+        Self { carried, ..self }
     }
 
     /// Records that the client repeats rounds, this many with the next one.
@@ -87,6 +102,19 @@ impl StateClaims {
     /// Returns the questions under it: keys of `inputRequests` with the records of the questions.
     pub(crate) fn asked(&self) -> &[(String, String)] {
         &self.asked
+    }
+
+    /// Returns the client's answers to questions that have not come up again.
+    pub(crate) fn carried(&self) -> &[CarriedAnswer] {
+        &self.carried
+    }
+
+    /// Returns the records of the questions that the client has answered with a retry under it, or before.
+    pub(crate) fn records(&self) -> Vec<String> {
+        let asked = self.asked.iter().map(|(_, record)| record.as_str());
+        let carried = self.carried.iter().map(CarriedAnswer::record);
+        let all = asked.chain(carried).filter(|record| !record.is_empty());
+        all.map(str::to_owned).collect()
     }
 
     /// Returns the entry of a request under this key that is not a question.
@@ -263,6 +291,7 @@ mod tests {
             expires: 2_000,
             number: 7,
             asked: vec![("k".to_owned(), "r".to_owned())],
+            carried: Vec::new(),
             repeated: None,
             server: Some(ServerState {
                 state: Some("inner".to_owned()),

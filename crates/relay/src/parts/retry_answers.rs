@@ -1,28 +1,90 @@
 //! The answers in a retry of a call that no longer runs, which starts again.
 
+use std::time::Duration;
+
 use mcp_elicit_core::wire::InputResponses;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// The most bytes of unused answers in a state.
+const CARRIED: usize = 64 * 1024;
 
 /// The answers of a retry, and its questions.
 pub(crate) struct RetryAnswers {
     responses: InputResponses,
     /// The questions under the retry's state: keys with the records of the questions.
     asked: Vec<(String, String)>,
+    /// The answers of earlier retries, to questions that have not come up again.
+    earlier: Vec<(CarriedAnswer, InputResponses)>,
     /// The size of the retry in bytes, including the answers.
     size: usize,
+    /// The time from the questions to the retry.
+    after: Duration,
+}
+
+/// An answer of a client whose question has not come up again since the call was started again.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CarriedAnswer {
+    #[serde(rename = "k")]
+    key: String,
+    #[serde(rename = "r")]
+    record: String,
+    /// The response, JSON.
+    #[serde(rename = "v")]
+    response: String,
+}
+
+impl std::fmt::Debug for CarriedAnswer {
+    /// Hides the response, which has a person's values.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("CarriedAnswer");
+        shown.field("record", &self.record).finish_non_exhaustive()
+    }
+}
+
+impl CarriedAnswer {
+    /// Returns the record of its question.
+    pub(crate) fn record(&self) -> &str {
+        &self.record
+    }
+
+    /// Returns it as the only response of a retry; `None` if it cannot be read.
+    fn responses(&self) -> Option<InputResponses> {
+        let mut responses = InputResponses::default();
+        let response = RawValue::from_string(self.response.clone()).ok()?;
+        responses.insert(&self.key, response);
+        Some(responses)
+    }
 }
 
 impl RetryAnswers {
-    /// Creates the answers of a retry of this size in bytes, to these questions: keys with their records.
+    /// Creates the answers of a retry of this size in bytes, to these questions: keys with their records. The client was
+    /// asked this long before.
     pub(crate) fn new(
         responses: InputResponses,
         asked: Vec<(String, String)>,
         size: usize,
+        after: Duration,
     ) -> Self {
         Self {
             responses,
             asked,
+            earlier: Vec::new(),
             size,
+            after,
         }
+    }
+
+    /// Adds answers of earlier retries.
+    pub(crate) fn with_earlier(self, earlier: &[CarriedAnswer]) -> Self {
+        let read = |answer: &CarriedAnswer| Some((answer.clone(), answer.responses()?));
+        let earlier = earlier.iter().filter_map(read).collect();
+        Self { earlier, ..self }
+    }
+
+    /// Returns the time from the questions to the retry.
+    pub(crate) fn after(&self) -> Duration {
+        self.after
     }
 
     /// Returns the size of the retry in bytes, including the answers.
@@ -30,9 +92,41 @@ impl RetryAnswers {
         self.size
     }
 
-    /// Returns the answers, if the retry was asked the question of this record under this key.
+    /// Returns the answers, if the client was asked the question of this record under this key.
     pub(crate) fn to(&self, entry: &str, record: Option<&str>) -> Option<&InputResponses> {
         let is_it = |(key, of): &(String, String)| key == entry && Some(of.as_str()) == record;
-        self.asked.iter().any(is_it).then_some(&self.responses)
+        if self.asked.iter().any(is_it) {
+            return Some(&self.responses);
+        }
+        let is_it =
+            |answer: &CarriedAnswer| answer.key == entry && Some(answer.record.as_str()) == record;
+        let mut earlier = self.earlier.iter();
+        earlier.find_map(|(answer, responses)| is_it(answer).then_some(responses))
+    }
+
+    /// Forgets the answer to the question of this record, which has come up.
+    pub(crate) fn used(&mut self, record: &str) {
+        self.asked.retain(|(_, of)| of != record);
+        self.earlier.retain(|(answer, _)| answer.record != record);
+    }
+
+    /// Returns the answers whose questions have not come up, for the next state; none if they are too large.
+    pub(crate) fn unused(&self) -> Vec<CarriedAnswer> {
+        let own = self.asked.iter().filter_map(|(key, record)| {
+            let response = self.responses.get(key).filter(|_| !record.is_empty())?;
+            Some(CarriedAnswer {
+                key: key.clone(),
+                record: record.clone(),
+                response: response.get().to_owned(),
+            })
+        });
+        let earlier = self.earlier.iter().map(|(answer, _)| answer.clone());
+        let unused: Vec<CarriedAnswer> = own.chain(earlier).collect();
+        let size =
+            |answer: &CarriedAnswer| answer.key.len() + answer.record.len() + answer.response.len();
+        if unused.iter().map(size).sum::<usize>() > CARRIED {
+            return Vec::new();
+        }
+        unused
     }
 }

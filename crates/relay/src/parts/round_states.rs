@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::parts::request_state::{CallBinding, ServerState, StateClaims, StateDefect, StateSeal};
+use crate::parts::retry_answers::CarriedAnswer;
 use crate::{CallId, Timestamp};
 
 /// The number of used states that are remembered.
@@ -67,18 +68,20 @@ impl RoundStates {
         self.last
     }
 
-    /// Seals a state for a round of this call that asks these questions, with the state that the server gave.
+    /// Seals a state for a round of this call that asks these questions, with the client's answers to questions that have not
+    /// come up again, and with the state that the server gave.
     pub(crate) fn seal_asking(
         &self,
         now: Timestamp,
         call: &CallBinding,
         number: u64,
         asked: Vec<(String, String)>,
+        carried: Vec<CarriedAnswer>,
         server: Option<ServerState>,
     ) -> Option<String> {
         let claims = StateClaims::new(now.after(self.good_for), number);
-        self.seal
-            .seal(call, &claims.asking(asked).of_server(server))
+        let claims = claims.asking(asked).carrying(carried);
+        self.seal.seal(call, &claims.of_server(server))
     }
 
     /// Seals a state for a round of this call that is presented again, with the number of rounds that are repeated.
@@ -105,6 +108,11 @@ impl RoundStates {
             return Err(StateDefect::Used);
         }
         Ok(claims)
+    }
+
+    /// Returns the time since this state was sealed.
+    pub(crate) fn age(&self, state: &StateClaims, now: Timestamp) -> Duration {
+        now.after(self.good_for).since(state.expires())
     }
 
     /// Records that the client has a round of this call under this state.

@@ -453,17 +453,21 @@ fn several_questions_of_a_round_are_answered_in_parts() {
     assert_eq!(again["params"]["inputResponses"], all);
 }
 
-/// Without rules, a round is passed on, and a gateway that does not know it passes its retry on: another gateway on the
-/// same record, or the same one after a restart.
+/// Without rules, a round is passed on, and a gateway that does not know it passes its retry on to a server over HTTP, which is
+/// one for all gateways: another gateway on the same record, or the same one after a restart.
 #[test]
 fn a_retry_of_a_round_that_was_passed_on_goes_on_wherever_it_comes() {
-    let mut world = session(RelaySettings::default());
+    let settings = RelaySettings {
+        server_streams: true,
+        ..RelaySettings::default()
+    };
+    let mut world = session(settings.clone());
     let call = call(&world, 11, "read");
     let request = sends(&mut world, &call).unwrap();
     asks(&mut world, &request, "s1", &json!({"who": question()}));
     let round = told(&mut world);
     let record = world.store.keys().next().unwrap().clone();
-    world.restart(RelaySettings::default());
+    world.restart(settings);
     let answers = json!({"who": accept("Eve")});
     let on = sends(&mut world, &retry(&call, &round, 20, &answers)).expect("it goes on");
     assert_eq!(on["params"]["requestState"], "s1");

@@ -22,6 +22,7 @@ mod lenient_forms;
 mod mixed_rounds;
 mod not_a_person;
 mod odd_peers;
+mod other_gateway;
 mod passed_rounds;
 mod passing;
 mod states;

@@ -349,7 +349,7 @@ fn if_only_the_client_may_answer_its_error_goes_to_the_server() {
 
 /// Facts about the client of the simulator.
 #[derive(Debug)]
-struct Facts(ClientProfile);
+pub(super) struct Facts(pub(super) ClientProfile);
 
 impl ClientFacts for Facts {
     fn profile(&self, seen: &SeenClient<'_>) -> ClientProfile {

@@ -10,21 +10,21 @@ const ROUNDS: Revision = Revision::V2026_07_28;
 const PUSHED: Revision = Revision::V2025_11_25;
 
 /// Makes a call of a rounds client in which the server asks. Returns the session, the call and the client's response.
-fn asked(server: Revision) -> (World, Value, Value) {
+pub(super) fn asked(server: Revision) -> (World, Value, Value) {
     let mut world = World::new(ROUNDS, Capability::BOTH, server, Asks::Form).opened();
     let call = call(&mut world);
     let told = told(&mut world);
     (world, call, told)
 }
 
-fn call(world: &mut World) -> Value {
+pub(super) fn call(world: &mut World) -> Value {
     let (_, frame) = world.client.call();
     world.client_sends(&frame);
     serde_json::from_str(&frame).unwrap()
 }
 
 /// Returns the next response to the client, which the client model does not process.
-fn told(world: &mut World) -> Value {
+pub(super) fn told(world: &mut World) -> Value {
     loop {
         if let Some(event) = world.events.pop_front() {
             world.tell(event);
@@ -43,7 +43,7 @@ fn told(world: &mut World) -> Value {
     }
 }
 
-fn retry(call: &Value, told: &Value, id: u64, answer: &Value) -> Value {
+pub(super) fn retry(call: &Value, told: &Value, id: u64, answer: &Value) -> Value {
     let mut retry = call.clone();
     retry["id"] = json!(id);
     retry["params"]["requestState"] = told["result"]["requestState"].clone();
@@ -54,11 +54,11 @@ fn retry(call: &Value, told: &Value, id: u64, answer: &Value) -> Value {
     retry
 }
 
-fn ada() -> Value {
+pub(super) fn ada() -> Value {
     json!({"action": "accept", "content": {"name": "Ada", "age": 36}})
 }
 
-fn sent(world: &mut World, frame: &Value) -> Value {
+pub(super) fn sent(world: &mut World, frame: &Value) -> Value {
     world.client_sends(&frame.to_string());
     told(world)
 }

@@ -237,6 +237,7 @@ impl World {
                 | Effect::Abandon { .. }
                 | Effect::LeaveSession => {}
                 Effect::Leave { record } => self.leave(&record),
+                Effect::ClientReturned { records } => self.client_returned(&records),
                 Effect::DeliveryRefused { records, .. } => self.put_back(&records),
                 Effect::Restart => {
                     self.restarts += 1;
@@ -269,6 +270,25 @@ impl World {
         let open = self.client.open();
         self.client_sends(&open);
         self.settle();
+    }
+
+    /// Goes on at another gateway of the same record, with a process of its own of the server. Returns the relay of the first,
+    /// which runs on.
+    pub(super) fn other_gateway(&mut self, settings: RelaySettings) -> Relay {
+        let mut first = Relay::new(settings, seal());
+        self.swap_gateways(&mut first);
+        self.server.restart();
+        self.server.seen.clear();
+        let open = self.client.open();
+        self.client_sends(&open);
+        self.settle();
+        first
+    }
+
+    /// Goes on at the other gateway, and keeps the relay of this one.
+    pub(super) fn swap_gateways(&mut self, other: &mut Relay) {
+        std::mem::swap(&mut self.relay, other);
+        self.is_the_other_gateway();
     }
 
     /// Performs one pending step. Returns `false` if there is none.

@@ -34,7 +34,8 @@ pub(crate) struct Replica {
 pub(crate) struct Deployment {
     folder: tempfile::TempDir,
     record: String,
-    upstream: String,
+    /// The arguments with the server.
+    server: Vec<String>,
     hold: String,
     /// `true` if each takes requests of the others.
     forwards: bool,
@@ -48,10 +49,19 @@ impl Deployment {
         Self {
             folder: tempfile::tempdir().unwrap(),
             record: record.to_owned(),
-            upstream: upstream.to_owned(),
+            server: vec!["--upstream".to_owned(), upstream.to_owned()],
             hold: hold.to_string(),
             forwards: false,
             collector: None,
+        }
+    }
+
+    /// Lets each of the replicas start this program as its server.
+    pub(crate) fn before_program(self, program: &[&str]) -> Self {
+        let words = ["--"].iter().chain(program);
+        Self {
+            server: words.map(|word| (*word).to_owned()).collect(),
+            ..self
         }
     }
 
@@ -94,7 +104,8 @@ impl Deployment {
         if self.forwards {
             more.extend(["--peer-listen", at]);
         }
-        let mut command = raw::gateway(&state, &more, &["--upstream", &self.upstream]);
+        let server: Vec<&str> = self.server.iter().map(String::as_str).collect();
+        let mut command = raw::gateway(&state, &more, &server);
         if let Some(collector) = &self.collector {
             collector::configure(&mut command, collector);
         }

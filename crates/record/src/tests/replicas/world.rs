@@ -472,7 +472,7 @@ async fn call(
         tokio::select! {
             event = told.recv() => match event {
                 Some(RecordEvent::Answered { .. }) => is_answered = true,
-                Some(RecordEvent::Ended { .. }) | None => return,
+                Some(RecordEvent::Ended { .. } | RecordEvent::TakenOver { .. }) | None => return,
                 Some(_) => {}
             },
             () = leaves.notified() => {

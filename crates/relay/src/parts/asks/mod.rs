@@ -81,6 +81,16 @@ impl Asks {
         self.by_key.get_mut(&key)
     }
 
+    /// Returns the open questions of these records.
+    pub(crate) fn of_records(&self, records: &[String]) -> Vec<AskId> {
+        let is_one = |ask: &Ask| {
+            let record = ask.record();
+            record.is_some_and(|record| records.iter().any(|known| known == record))
+        };
+        let found = self.by_key.iter().filter(|(_, ask)| is_one(ask));
+        found.map(|(key, _)| *key).collect()
+    }
+
     /// Returns the call of a question, as far as it is known.
     pub(crate) fn call_of(&self, key: AskId) -> Option<CallId> {
         self.get(key)?.call()

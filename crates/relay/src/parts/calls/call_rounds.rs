@@ -150,6 +150,13 @@ impl CallRounds {
         self.retry_answers.as_ref()
     }
 
+    /// Forgets the answer in a retry to the question of this record, which has been asked again.
+    pub(crate) fn retry_answer_used(&mut self, record: &str) {
+        if let Some(answers) = &mut self.retry_answers {
+            answers.used(record);
+        }
+    }
+
     /// Returns the key of a question in `inputRequests`: the same whenever the same call asks the same question for the
     /// same number of times.
     pub(crate) fn entry_key(&mut self, request: &ElicitRequest) -> String {

@@ -15,6 +15,8 @@ pub(in crate::tests) struct Kept {
     pub(in crate::tests) reply: Option<String>,
     pub(in crate::tests) deliveries: u32,
     pub(in crate::tests) ended: bool,
+    /// `true` if a call of another running gateway has it.
+    elsewhere: bool,
     /// `true` if it is written behind.
     noted: bool,
     /// The part of it that is on the disk, if it is written behind.
@@ -52,6 +54,7 @@ impl Kept {
             reply: None,
             deliveries: 0,
             ended: false,
+            elsewhere: false,
             noted,
             stored: None,
             acts: 0,
@@ -237,6 +240,23 @@ impl World {
     }
 
     /// Releases a question of the session.
+    /// Records that this is the other of two gateways from now on.
+    pub(super) fn is_the_other_gateway(&mut self) {
+        for kept in self.store.values_mut() {
+            kept.elsewhere = !kept.elsewhere;
+        }
+    }
+
+    /// Lets the same call take over these questions from another gateway.
+    pub(super) fn client_returned(&mut self, records: &[String]) {
+        for record in records {
+            let kept = self.store.get_mut(record).unwrap();
+            if std::mem::take(&mut kept.elsewhere) {
+                kept.key = None;
+            }
+        }
+    }
+
     pub(super) fn leave(&mut self, record: &str) {
         self.store.get_mut(record).unwrap().key = None;
     }
