@@ -109,7 +109,7 @@ impl Relay {
     }
 
     /// Tells the audit that an act, which counts, is doubted.
-    fn tell_doubt(&mut self, key: AskId, why: NotAPerson) {
+    pub(crate) fn tell_doubt(&mut self, key: AskId, why: NotAPerson) {
         if let Some(record) = self.asks.get(key).and_then(Ask::record) {
             let record = record.to_owned();
             self.effects.push(Effect::DoubtAct { record, why });

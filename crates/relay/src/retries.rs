@@ -371,7 +371,10 @@ impl Relay {
                 self.move_to_people(now, key, why);
                 true
             }
-            Ok((outcome, reply, _)) => {
+            Ok((outcome, reply, doubt)) => {
+                if let Some(why) = doubt {
+                    self.tell_doubt(key, why);
+                }
                 self.asks
                     .client_answered(key, outcome, reply, &mut self.effects);
                 true

@@ -11,7 +11,7 @@ use super::approvals::{Fixed, settings};
 use super::not_a_person::Facts;
 use super::states::{ada, asked, call, retry, sent, told};
 use super::world::{Asks, World};
-use crate::{AskId, ClientProfile, Event, Relay, RelaySettings};
+use crate::{AskId, Audience, ClientProfile, Event, Relay, RelaySettings};
 
 const ROUNDS: Revision = Revision::V2026_07_28;
 const PUSHED: Revision = Revision::V2025_11_25;
@@ -173,16 +173,23 @@ fn an_act_sooner_than_a_person_can_read_is_none_at_another_gateway_either() {
         doubt: Some(Duration::from_millis(150)),
         ..ClientProfile::default()
     };
-    let new = || RelaySettings {
+    let new = |audience| RelaySettings {
+        answer_with: audience,
         client_facts: Some(Arc::new(Facts(profile.clone()))),
         ..RelaySettings::default()
     };
-    for (after, is_moved) in [(100, true), (150, false)] {
-        let mut world = World::with(new(), ROUNDS, Capability::BOTH, ROUNDS, Asks::Form).opened();
+    for (after, audience, is_moved) in [
+        (100, Audience::Auto, true),
+        (150, Audience::Auto, false),
+        (100, Audience::Client, false),
+    ] {
+        let settings = new(audience);
+        let mut world =
+            World::with(settings, ROUNDS, Capability::BOTH, ROUNDS, Asks::Form).opened();
         world.people = None;
         let first = call(&mut world);
         let round = told(&mut world);
-        world.other_gateway(new());
+        world.other_gateway(new(audience));
         world.pass_time(Duration::from_millis(after));
         let retry = retry(&first, &round, 50, &ada());
         if is_moved {
@@ -202,5 +209,7 @@ fn an_act_sooner_than_a_person_can_read_is_none_at_another_gateway_either() {
         });
         assert_eq!(world.store[&record].moved, expected);
         assert_eq!(world.server.answers.len(), usize::from(!is_moved));
+        let is_doubted = audience == Audience::Client;
+        assert_eq!(world.doubts.len(), usize::from(is_doubted));
     }
 }
