@@ -1,7 +1,8 @@
 """A mail server (`aiosmtpd`) that says on stdout where it listens. Each mail is a line of JSON in the file MAILS.
 
-MODE is `plain` or `starttls`, AUTH `user:password` or nothing. It answers by the recipient: `status-CODE@..` with that code, `stall@..`
-never. With `starttls` it writes the certificate of its authority to CERTIFICATE.
+MODE is `plain`, `starttls` or `tls`, AUTH `user:password` or nothing. It answers by the recipient: `status-CODE@..` with that code, `stall@..`
+never, `flood@..` with a line without an end; it does not answer `QUIT` after a mail to `loiter@..`. Unless `plain` it writes the certificate of
+its authority to CERTIFICATE.
 """
 
 import asyncio
@@ -61,19 +62,28 @@ class Handler:
         local = address.split("@")[0]
         if local == "stall":
             await asyncio.Event().wait()
+        while local == "flood":
+            server._writer.write(b"2" * 65536)
+            await server._writer.drain()
         if local.startswith("status-"):
             return f"{local[7:]} not now, {address}"
         envelope.rcpt_tos.append(address)
         return "250 OK"
+
+    async def handle_QUIT(self, server, session, envelope):
+        if getattr(session, "loiters", False):
+            await asyncio.Event().wait()
+        return "221 Bye"
 
     async def handle_DATA(self, server, session, envelope):
         mail = {
             "from": envelope.mail_from,
             "to": envelope.rcpt_tos,
             "text": envelope.content.decode(),
-            "tls": session.ssl is not None,
+            "tls": server.transport.get_extra_info("sslcontext") is not None,
             "user": session.auth_data and session.auth_data.login.decode(),
         }
+        session.loiters = any(address.startswith("loiter@") for address in envelope.rcpt_tos)
         with open(os.environ["MAILS"], "a") as file:
             file.write(json.dumps(mail) + "\n")
         return "250 OK"
@@ -86,21 +96,24 @@ def authenticate(server, session, envelope, mechanism, data):
 
 
 async def main():
-    context = certificate(os.environ["CERTIFICATE"]) if os.environ["MODE"] == "starttls" else None
+    mode = os.environ["MODE"]
+    context = None if mode == "plain" else certificate(os.environ["CERTIFICATE"])
     needs_auth = bool(os.environ.get("AUTH"))
 
     def connection():
         return SMTP(
             Handler(),
             hostname="localhost",
-            tls_context=context,
-            require_starttls=context is not None,
+            tls_context=context if mode == "starttls" else None,
+            require_starttls=mode == "starttls",
             authenticator=authenticate if needs_auth else None,
             auth_required=needs_auth,
-            auth_require_tls=context is not None,
+            auth_require_tls=mode == "starttls",
         )
 
-    server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(
+        connection, "127.0.0.1", 0, ssl=context if mode == "tls" else None
+    )
     port = server.sockets[0].getsockname()[1]
     print(json.dumps({"listening": f"smtp://127.0.0.1:{port}"}), flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)

@@ -2,20 +2,23 @@
 //! mail.
 
 mod render;
+mod server;
 
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use lettre::Message;
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart};
 use lettre::transport::smtp::Error as SmtpError;
-use lettre::transport::smtp::authentication::Credentials;
-use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
-use lettre::{AsyncSmtpTransport, AsyncTransport as _, Message, Tokio1Executor};
+use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
+use lettre::transport::smtp::client::AsyncSmtpConnection;
+use rustls::pki_types::InvalidDnsNameError;
 use url::Url;
 
+use self::server::MailServer;
 use crate::channel::{Channel, ChannelError, MessageRef, NotSentReason, SendFuture};
-use crate::config::{MailConfig, SmtpSecurity};
+use crate::config::MailConfig;
 use crate::http::is_of_tls;
 use crate::notice::{Notice, NotificationId, Recipient};
 use crate::revealed::Template;
@@ -24,12 +27,16 @@ use crate::secret::SecretText;
 /// The most questions listed in a digest.
 const DIGEST_ENTRIES: usize = 50;
 
-/// The time limit for one command of the mail server, and half of that for one mail.
-const COMMAND_LIMIT: Duration = Duration::from_secs(15);
+/// The time limit for one mail.
+const MAIL_LIMIT: Duration = Duration::from_secs(30);
+
+/// The time limit for the end of a connection, after the server has taken the mail.
+const QUIT_LIMIT: Duration = Duration::from_secs(1);
 
 /// The sender of mails.
 pub struct Mail {
-    transport: AsyncSmtpTransport<Tokio1Executor>,
+    server: MailServer,
+    credentials: Option<Credentials>,
     from: Mailbox,
     template: Option<Template>,
     zone: TimeZone,
@@ -45,37 +52,28 @@ pub enum MailError {
     Ca(#[source] std::io::Error),
     /// The parameters of TLS.
     #[error("cannot set up TLS")]
-    Tls(#[source] SmtpError),
+    Tls(#[from] rustls::Error),
+    /// The server's name, which no certificate can have.
+    #[error("no certificate can have the name in `smtp`")]
+    Name(#[from] InvalidDnsNameError),
 }
 
 impl Mail {
     /// Creates the sender of a configuration with its password.
     pub fn new(config: &MailConfig, password: Option<&SecretText>) -> Result<Self, MailError> {
-        let _chosen_already = rustls::crypto::ring::default_provider().install_default();
-        let tls = match config.security {
-            SmtpSecurity::Plain => Tls::None,
-            SmtpSecurity::Tls => Tls::Wrapper(parameters(config)?),
-            SmtpSecurity::StartTls => Tls::Required(parameters(config)?),
-        };
-        let builder = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(&config.host)
-            .port(config.port)
-            .tls(tls)
-            .timeout(Some(COMMAND_LIMIT));
-        let builder = match password {
-            Some(password) => {
-                let user = config.user.clone();
-                let user = user.unwrap_or_else(|| config.from.email.to_string());
-                builder.credentials(Credentials::new(user, password.reveal().to_owned()))
-            }
-            None => builder,
-        };
+        let credentials = password.map(|password| {
+            let user = config.user.clone();
+            let user = user.unwrap_or_else(|| config.from.email.to_string());
+            Credentials::new(user, password.reveal().to_owned())
+        });
         Ok(Self {
-            transport: builder.build(),
+            server: MailServer::new(config)?,
+            credentials,
             from: config.from.clone(),
             template: config.text.clone(),
             zone: TimeZone::UTC,
             preferences: None,
-            limit: COMMAND_LIMIT * 2,
+            limit: MAIL_LIMIT,
         })
     }
 
@@ -113,7 +111,7 @@ impl Mail {
         let text = render::digest_text(named, more, &self.zone);
         let html = render::digest_html(named, more, &self.zone);
         let message = self.message(id, None, mail, subject, text, html)?;
-        self.deliver(id, message).await
+        self.deliver(id, &message).await
     }
 
     async fn send_notice(&self, notice: &Notice) -> Result<MessageRef, ChannelError> {
@@ -132,7 +130,7 @@ impl Mail {
             content.text(),
             content.html(),
         )?;
-        self.deliver(&notice.id, message).await
+        self.deliver(&notice.id, &message).await
     }
 
     fn message(
@@ -186,41 +184,36 @@ impl Mail {
     async fn deliver(
         &self,
         id: &NotificationId,
-        message: Message,
+        message: &Message,
     ) -> Result<MessageRef, ChannelError> {
-        let sent = tokio::time::timeout(self.limit, self.transport.send(message)).await;
-        match sent {
-            Err(_) => Err(ChannelError::retry(NotSentReason::TimedOut)),
-            Ok(Err(error)) => Err(failed(&error)),
-            Ok(Ok(_)) => Ok(MessageRef(format!("{id}@{}", self.from.email.domain()))),
-        }
+        let sent = tokio::time::timeout(self.limit, self.deliver_once(message)).await;
+        let mut connection = sent.unwrap_or(Err(ChannelError::retry(NotSentReason::TimedOut)))?;
+        // The server has the mail, whatever it says now.
+        let _left = tokio::time::timeout(QUIT_LIMIT, connection.quit()).await;
+        Ok(MessageRef(format!("{id}@{}", self.from.email.domain())))
     }
-}
 
-fn parameters(config: &MailConfig) -> Result<TlsParameters, MailError> {
-    let mut builder = TlsParameters::builder(config.host.clone());
-    if let Some(path) = &config.ca {
-        let text = std::fs::read(path).map_err(MailError::Ca)?;
-        let certificate = Certificate::from_pem(&text).map_err(MailError::Tls)?;
-        builder = builder.add_root_certificate(certificate);
+    async fn deliver_once(&self, message: &Message) -> Result<AsyncSmtpConnection, ChannelError> {
+        let mut connection = self.server.connect().await?;
+        if let Some(credentials) = &self.credentials {
+            let login = connection.auth(DEFAULT_MECHANISMS, credentials).await;
+            login.map_err(|error| failed(&error))?;
+        }
+        let text = message.formatted();
+        let sent = connection.send(message.envelope(), &text).await;
+        sent.map_err(|error| failed(&error))?;
+        Ok(connection)
     }
-    builder.build_rustls().map_err(MailError::Tls)
 }
 
 /// Converts an error of the mail server, without its text.
 fn failed(error: &SmtpError) -> ChannelError {
     if let Some(status) = error.status() {
-        let code = u16::from(status);
-        return match code {
-            530 | 534 | 535 | 538 => ChannelError::Permanent(NotSentReason::Credentials),
-            552 => ChannelError::Permanent(NotSentReason::TooLarge),
-            500.. => ChannelError::Permanent(NotSentReason::Refused(code)),
-            _ => ChannelError::retry(NotSentReason::Refused(code)),
-        };
+        return refused(status.into());
     }
     ChannelError::retry(if error.is_timeout() {
         NotSentReason::TimedOut
-    } else if error.is_tls() || is_of_tls(error) {
+    } else if is_of_tls(error) {
         NotSentReason::Tls
     } else if error.is_client() {
         // The server offers no STARTTLS, or no supported authentication.
@@ -230,6 +223,16 @@ fn failed(error: &SmtpError) -> ChannelError {
     } else {
         NotSentReason::Unreachable
     })
+}
+
+/// Returns the error for a reply that is a refusal.
+fn refused(code: u16) -> ChannelError {
+    match code {
+        530 | 534 | 535 | 538 => ChannelError::Permanent(NotSentReason::Credentials),
+        552 => ChannelError::Permanent(NotSentReason::TooLarge),
+        500.. => ChannelError::Permanent(NotSentReason::Refused(code)),
+        _ => ChannelError::retry(NotSentReason::Refused(code)),
+    }
 }
 
 impl Channel for Mail {
