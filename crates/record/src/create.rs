@@ -240,17 +240,19 @@ impl Record {
     async fn left_over(&self, live: &Live) -> Result<Option<Row>, RecordError> {
         let binding = live.binding.as_str();
         let mark = self.presence.mark_of(binding);
-        let mut rows = self.store.by_binding(binding.to_owned()).await?;
-        rows.retain(|row| row.lifecycle.is_open() || row.lifecycle.is_deliverable(self.now()));
+        let mut rows = self.reusable(binding).await?;
         if let Some(mark) = mark.filter(|_| rows.is_empty()) {
             self.presence.holds_none(binding, mark);
         }
-        rows.sort_by_key(|row| row.lifecycle.is_open());
         if !rows.is_empty() {
             // The call comes again at once after its gateway has ended, and people would be asked twice.
             let unsure = rows.iter().filter(|row| !self.has_returned(row));
             let owners = unsure.map(|row| row.owner.as_str());
             self.lock_file.decide(owners).await;
+            if rows.iter().any(|row| self.is_elsewhere(row)) {
+                // One that still runs may have left it meanwhile.
+                rows = self.reusable(binding).await?;
+            }
         }
         for row in rows {
             if self.is_elsewhere(&row) || row.lifecycle.is_due(self.now()) {
@@ -266,6 +268,14 @@ impl Record {
             }
         }
         Ok(None)
+    }
+
+    /// Returns the rows of the same question that are open or whose answer can still be delivered, answered ones first.
+    async fn reusable(&self, binding: &str) -> Result<Vec<Row>, RecordError> {
+        let mut rows = self.store.by_binding(binding.to_owned()).await?;
+        rows.retain(|row| row.lifecycle.is_open() || row.lifecycle.is_deliverable(self.now()));
+        rows.sort_by_key(|row| row.lifecycle.is_open());
+        Ok(rows)
     }
 
     /// Returns `true` if no running gateway has a call that waits for it, and it can still be answered or delivered.

@@ -1,12 +1,16 @@
 //! Questions that their sessions release, and that other gateways take over.
 
 use std::pin::pin;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use futures::poll;
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, poll};
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::RunningGateways;
+use crate::peers::Peer;
 use crate::store::fault_injection::Failing;
 
 /// The answer is delivered before the person is told: it is theirs nevertheless, and not late.
@@ -72,4 +76,59 @@ async fn a_question_is_taken_over_from_a_running_gateway_only_if_its_client_has_
         told.contains(&RecordEvent::TakenOver { question }),
         "{told:?}"
     );
+
+/// Two running gateways of a database. Whoever looks if the other has ended gives it the time for this.
+struct Both {
+    own: &'static str,
+    meanwhile: Mutex<Option<BoxFuture<'static, ()>>>,
+}
+
+impl RunningGateways for Both {
+    fn name(&self) -> &str {
+        self.own
+    }
+
+    fn is_running(&self, name: &str) -> bool {
+        ["a", "b"].contains(&name)
+    }
+
+    fn peers(&self) -> Arc<[Peer]> {
+        Arc::new([])
+    }
+
+    fn clock_offset_ms(&self) -> Option<i64> {
+        None
+    }
+
+    fn refresh(&self) -> BoxFuture<'_, ()> {
+        async {}.boxed()
+    }
+
+    fn decide<'a>(&'a self, _names: Vec<&'a str>) -> BoxFuture<'a, ()> {
+        let meanwhile = self.meanwhile.lock().unwrap().take();
+        meanwhile.unwrap_or_else(|| async {}.boxed())
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_is_left_while_the_same_call_waits_elsewhere_is_not_asked_again() {
+    let below: Arc<Memory> = Arc::default();
+    let keys = OwnKeys::random().unwrap();
+    let open = |own, meanwhile| {
+        let meanwhile = Mutex::new(meanwhile);
+        let place = LockFile::among(Arc::new(Both { own, meanwhile }));
+        Arc::new(Record::new(below.clone(), keys.clone(), place, clock))
+    };
+    let (tell, _told) = mpsc::unbounded_channel();
+    let create = async |record: &Arc<Record>| {
+        let (question, before) = (asked("Who?"), Durability::BeforeSeen);
+        let created = record.create(&local(), &question, SessionKey(1), &tell, before);
+        created.await.unwrap().id
+    };
+    let first = open("a", None);
+    let id = create(&first).await;
+    assert_ne!(create(&open("b", None)).await, id, "it waits at the other");
+    let left = id.clone();
+    let leave = async move { first.release(&left).await.unwrap() };
+    assert_eq!(create(&open("b", Some(leave.boxed()))).await, id);
 }
