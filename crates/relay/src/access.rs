@@ -55,7 +55,7 @@ impl Relay {
 
     /// Leaves the questions of a call to the record, where the same call made again finds them. The server is told that
     /// they have no answer.
-    fn leave_questions_of(&mut self, now: Timestamp, call: CallId) {
+    pub(crate) fn leave_questions_of(&mut self, now: Timestamp, call: CallId) {
         let asks = self.calls.get(call).map(|call| call.asks().to_vec());
         for key in asks.unwrap_or_default() {
             if self.reassign(now, key, call) {

@@ -217,21 +217,55 @@ impl Relay {
         self.drop_unattended(now, key);
     }
 
-    /// Hands back every held call at once, because the gateway is about to stop.
-    pub(crate) fn drain(&mut self) {
+    /// Hands back every held call at once, because the gateway is about to stop. A call whose answer is on its way to the
+    /// server may still end.
+    pub(crate) fn drain(&mut self, now: Timestamp) {
         for key in self.holds.all() {
-            let told = if self.calls.is_of_task(key) {
-                self.calls.get(key).and_then(stopped_frame)
-            } else {
-                self.hand_back_frame(key)
-            };
-            if let Some((stream, frame)) = told {
-                self.holds.end(key, &mut self.timers);
-                self.turns.queue_mut().leave(key);
-                self.calls.detach(key);
-                self.effects.tell_client(stream, frame, true);
+            if !self.has_answer_coming(key) {
+                self.hand_back_before_stop(now, key);
             }
         }
+    }
+
+    /// Returns `true` if all questions of a call are answered, and it had some.
+    fn has_answer_coming(&self, key: CallId) -> bool {
+        let waits = |ask: &Ask| ask.is_open() || ask.is_recording();
+        let mut asks = self.asks.of_call(self.calls.get(key)).peekable();
+        asks.peek().is_some() && !asks.any(waits)
+    }
+
+    /// Hands back every call that is still held, and ends every other one, because the gateway stops.
+    pub(crate) fn stop(&mut self, now: Timestamp) {
+        for key in self.holds.all() {
+            self.hand_back_before_stop(now, key);
+        }
+        self.end_waiting("the gateway was stopped");
+    }
+
+    /// Hands back a call. The same call made again finds its questions at another gateway, also before this one has ended.
+    fn hand_back_before_stop(&mut self, now: Timestamp, key: CallId) {
+        let is_of_task = self.calls.is_of_task(key);
+        let told = if is_of_task {
+            self.calls.get(key).and_then(stopped_frame)
+        } else {
+            self.hand_back_frame(key)
+        };
+        let Some((stream, frame)) = told else {
+            return;
+        };
+        self.holds.end(key, &mut self.timers);
+        self.turns.queue_mut().leave(key);
+        self.calls.detach(key);
+        let asks = self
+            .calls
+            .get(key)
+            .is_some_and(|call| !call.asks().is_empty());
+        if !is_of_task && asks && !self.leave_approval(key) {
+            self.leave_questions_of(now, key);
+            self.cancel_upstream(key);
+            self.remove_call(key);
+        }
+        self.effects.tell_client(stream, frame, true);
     }
 
     /// Tells waiting clients that no answer will come. Questions stay for the same call made again.

@@ -394,11 +394,11 @@ impl Relay {
             Event::ServerGone(why) => self.server_gone(now, &why),
             Event::Restarted => self.restarted(now),
             Event::NoSession => self.server.note_no_session(),
-            Event::Drain => self.drain(),
+            Event::Drain => self.drain(now),
             Event::HandBack => self.hand_back_all(now),
             Event::HandBackOf(accesses) => self.hand_back_of(now, &accesses),
             Event::AccessEnded(accesses) => self.end_accesses(now, &accesses),
-            Event::Stop => self.end_waiting("the gateway was stopped"),
+            Event::Stop => self.stop(now),
             Event::SessionEnded => self.end_waiting("the session was ended"),
             Event::ServerClosing => self.is_server_closing = true,
         }

@@ -231,7 +231,39 @@ fn a_drain_hands_back_what_is_held() {
         "{}",
         world.client.text()
     );
-    assert_eq!(world.open_to_people().len(), 1, "the question stays");
+    let open = world.open_to_people();
+    let [question] = &open[..] else {
+        panic!("the question stays: {open:?}");
+    };
+    assert!(world.is_left(question), "another gateway may take it over");
+}
+
+#[test]
+fn a_drain_lets_a_call_end_whose_answer_is_on_its_way_and_a_stop_hands_it_back() {
+    for (client, server) in pairs() {
+        for stops in [false, true] {
+            let mut world = held(client, server);
+            let record = world.open_to_people()[0].clone();
+            assert!(world.answer(&record, Action::Accept));
+            // The session hears of the answer, which is not taken out of the record yet.
+            assert!(world.step(0));
+            world.tell(Event::Drain);
+            if stops {
+                world.tell(Event::Stop);
+            }
+            world.settle();
+            let text = world.client.text();
+            assert_eq!(world.client.results.len(), 1, "{client} {server}: {text}");
+            if stops {
+                assert!(
+                    text.starts_with("Not done yet"),
+                    "{client} {server}: {text}"
+                );
+            } else {
+                assert_eq!(text, "accept:Ada", "{client} {server}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -39,6 +39,8 @@ pub(crate) struct Deployment {
     hold: String,
     /// `true` if each takes requests of the others.
     forwards: bool,
+    /// The seconds in which calls may end after SIGTERM.
+    drain: String,
     /// The collector of traces.
     collector: Option<String>,
 }
@@ -52,6 +54,7 @@ impl Deployment {
             server: vec!["--upstream".to_owned(), upstream.to_owned()],
             hold: hold.to_string(),
             forwards: false,
+            drain: "0".to_owned(),
             collector: None,
         }
     }
@@ -69,6 +72,14 @@ impl Deployment {
     pub(crate) fn forwarding(self) -> Self {
         Self {
             forwards: true,
+            ..self
+        }
+    }
+
+    /// Lets calls end for this number of seconds after SIGTERM.
+    pub(crate) fn draining(self, seconds: u32) -> Self {
+        Self {
+            drain: seconds.to_string(),
             ..self
         }
     }
@@ -99,7 +110,7 @@ impl Deployment {
         let state = self.state(number);
         let at = "127.0.0.1:0";
         let mut more = vec!["--record", &self.record, "--listen", at, "--inbox", at];
-        more.extend(["--hold", &self.hold]);
+        more.extend(["--hold", &self.hold, "--drain", &self.drain]);
         more.extend(NO_LIMITS);
         if self.forwards {
             more.extend(["--peer-listen", at]);

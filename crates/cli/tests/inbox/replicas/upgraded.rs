@@ -18,6 +18,8 @@ use crate::raw::text;
 
 const REPLICAS: usize = 2;
 const CALLS: u64 = 12;
+/// Seconds in which calls at the server may end.
+const DRAIN: u32 = 10;
 /// The number of calls that end between two steps.
 const BETWEEN: usize = 12;
 
@@ -54,7 +56,7 @@ fn wait_for_calls(run: &Run) {
 }
 
 #[test]
-fn gateways_restarted_one_by_one_beside_a_later_layout_lose_nothing() {
+fn gateways_restarted_one_by_one_beside_a_later_layout_lose_nothing_and_ask_once() {
     let Some(server) = PostgresServer::shared() else {
         return;
     };
@@ -63,7 +65,7 @@ fn gateways_restarted_one_by_one_beside_a_later_layout_lose_nothing() {
     report(&format!("MCP_ELICIT_SEED={seed}"));
     let mut chance = Chance(seed);
     let asker = Asker::start();
-    let deployment = Deployment::new(&database.address, &asker.url, HOLD);
+    let deployment = Deployment::new(&database.address, &asker.url, HOLD).draining(DRAIN);
     let (run, mut running) = Run::start(&deployment, REPLICAS);
     run.during(CALLS, &mut running, &mut chance, |running, _| {
         wait_for_calls(&run);
@@ -98,6 +100,10 @@ fn gateways_restarted_one_by_one_beside_a_later_layout_lose_nothing() {
     let desk = running[0].desk();
     check(&run, &asker, &desk, "an upgrade");
     assert_eq!(desk.waiting(), []);
+    let twice = "SELECT body::json->>'message', owner, exchange FROM mcp_elicit.question \
+         WHERE same IN (SELECT same FROM mcp_elicit.question GROUP BY same HAVING count(*) > 1) ORDER BY same, asked_at";
+    let twice = server.sql(&database.name, twice).unwrap();
+    assert_eq!(twice, "", "each call asks once");
 }
 
 /// The older program is its statements: those of its lease go on, and a transaction of it is open when the other starts.

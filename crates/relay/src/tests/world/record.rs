@@ -261,6 +261,11 @@ impl World {
         self.store.get_mut(record).unwrap().key = None;
     }
 
+    /// Returns `true` if no call waits for this question.
+    pub(in crate::tests) fn is_left(&self, record: &str) -> bool {
+        self.store[record].key.is_none()
+    }
+
     /// Keeps these answers, which the server has refused, for the next call.
     pub(super) fn put_back(&mut self, records: &[String]) {
         for record in records {
