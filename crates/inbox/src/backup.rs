@@ -3,6 +3,7 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `manifest` | the list of the files, with their sizes and digests |
+//! | `new_folder` | a folder that gets its name once it is complete |
 //! | `restore` | the restore into an empty folder, in which nothing takes effect a second time |
 //!
 //! The record is copied as it is at one moment; the keys and the other files are copied after it, so that they open what
@@ -10,6 +11,7 @@
 //! folder or a database. Addresses and locks belong to running processes and are left out.
 
 mod manifest;
+mod new_folder;
 mod restore;
 
 use std::fs::{self, File};
@@ -19,7 +21,7 @@ use std::path::{Path, PathBuf};
 use data_encoding::HEXLOWER;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_record::audit::ChainCheck;
-use mcp_elicit_record::encryption::{Encryption, random_id};
+use mcp_elicit_record::encryption::Encryption;
 use mcp_elicit_record::store::{
     CopiedRecord, DatabaseRecord, RecordStoreError, Sqlite, StateTables, both_sides, record_parts,
 };
@@ -27,6 +29,7 @@ use mcp_elicit_record::{IdentityKey, KeyFileError, RecordError, state_file};
 use sha2::{Digest as _, Sha256};
 
 pub use self::manifest::{BackedUpFile, Manifest};
+use self::new_folder::NewFolder;
 pub use self::restore::{EndedByRestore, Restore, Restored, end_restored, restore};
 use crate::direct_record::keys_of_database;
 use crate::login::table::EARLIER;
@@ -377,83 +380,6 @@ fn is_in(folder: &Path, other: &Path) -> bool {
         (Ok(folder), Ok(other)) => folder.starts_with(other),
         _ => false,
     }
-}
-
-/// A folder that is written under another name beside its final one, and removed if it is not finished.
-pub(super) struct NewFolder(Option<PathBuf>);
-
-impl NewFolder {
-    pub(super) fn create(final_path: &Path) -> Result<Self, BackupError> {
-        StateFolder::check_path(final_path).map_err(BackupError::file(final_path))?;
-        let unusable = || {
-            let why = "the path names no folder that can be created";
-            BackupError::file(final_path)(io::Error::other(why))
-        };
-        // `.` and a path with a slash at its end have a name only once they are resolved.
-        let absolute = std::path::absolute(final_path).map_err(BackupError::file(final_path))?;
-        let name = absolute.file_name().ok_or_else(unusable)?;
-        let random = random_id().map_err(BackupError::file(final_path))?;
-        let path = absolute.with_file_name(format!(".{}.{random}.new", name.to_string_lossy()));
-        state_file::create_folder(&path).map_err(|error| match final_path.parent() {
-            Some(parent) if error.kind() == io::ErrorKind::NotFound => {
-                BackupError::NoParent(parent.to_owned())
-            }
-            _ => BackupError::file(final_path)(error),
-        })?;
-        Ok(Self(Some(path)))
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        self.0.as_deref().unwrap_or_else(|| Path::new(""))
-    }
-
-    /// Gives the folder its name. An empty folder of that name is replaced; the files are moved into one that cannot
-    /// be, such as a mounted disk, with the key that a gateway needs at last.
-    pub(super) fn rename(mut self, to: &Path) -> Result<(), BackupError> {
-        let to = std::path::absolute(to).map_err(BackupError::file(to))?;
-        state_file::sync_entries(self.path());
-        if fs::rename(self.path(), &to).is_err() {
-            refuse_occupied(&to)?;
-            StateFolder::check_path(&to).map_err(BackupError::file(&to))?;
-            move_files(self.path(), &to).map_err(BackupError::file(&to))?;
-            fs::remove_dir(self.path()).map_err(BackupError::file(self.path()))?;
-            state_file::sync_entries(&to);
-        }
-        self.0 = None;
-        if let Some(parent) = to.parent() {
-            state_file::sync_entries(parent);
-        }
-        Ok(())
-    }
-}
-
-impl Drop for NewFolder {
-    fn drop(&mut self) {
-        if let Some(path) = &self.0 {
-            let _gone_already = fs::remove_dir_all(path);
-        }
-    }
-}
-
-/// Moves all files, the key of identities and the list of a backup last: without them, the folder is not used.
-fn move_files(from: &Path, to: &Path) -> io::Result<()> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(from)? {
-        names.push(entry?.file_name());
-    }
-    names.sort_by_key(|name| name == "identity.key" || name == manifest::NAME);
-    for name in names {
-        let (source, target) = (from.join(&name), to.join(&name));
-        if fs::symlink_metadata(&source)?.is_dir() {
-            fs::create_dir(&target)?;
-            move_files(&source, &target)?;
-            fs::remove_dir(&source)?;
-        } else if fs::rename(&source, &target).is_err() {
-            copy_file(&source, &target)?;
-            fs::remove_file(&source)?;
-        }
-    }
-    Ok(())
 }
 
 /// Copies a regular file of this user into a new one that only its owner may read.

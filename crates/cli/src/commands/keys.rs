@@ -353,6 +353,8 @@ async fn retire(folder: &StateFolder) -> Result<Exit, Failure> {
         return Err(Failure::usage("a gateway of this record runs")
             .hint("end all of them first: they may have values that are not in the record yet."));
     }
+    // A command that was killed while it wrote seal.key has left the keys of its time.
+    state_file::clear_unfinished(folder.path()).map_err(unchanged)?;
     let retired = match folder.database() {
         Some(database) => database
             .retire_keys(folder.key_files(), needed.clone())

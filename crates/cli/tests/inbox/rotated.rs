@@ -86,11 +86,14 @@ fn keys_are_listed_with_their_use_and_those_without_a_use_are_deleted_while_no_g
     assert!(said(&command(state, &["keys", "list"])).contains("opens values of the record"));
     let path = state.join("seal.key");
     let before = fs::read(&path).unwrap();
+    let left_by_a_killed_command = state.join("seal.key.0123.new");
+    fs::write(&left_by_a_killed_command, &before).unwrap();
     let retired = command(state, &["keys", "retire"]);
     assert!(
         said(&retired).contains("2 keys were deleted"),
         "{retired:?}"
     );
+    assert!(!left_by_a_killed_command.exists());
     assert_eq!(listed(), ["seals", "opens"]);
     assert_eq!(
         fs::read(&path).unwrap(),

@@ -10,9 +10,9 @@ use mcp_elicit_record::restored::EndedAtRestore;
 use mcp_elicit_record::store::{DatabaseRecord, RecordStore, Sqlite, both_sides, record_parts};
 use mcp_elicit_record::{LockFile, Record};
 
+use super::new_folder::NewFolder;
 use super::{
-    BackupError, CheckedBackup, NewFolder, check, copy_file, digest_of, make_parent,
-    refuse_occupied,
+    BackupError, CheckedBackup, check, copy_file, digest_of, make_parent, refuse_occupied,
 };
 use crate::api::ON_COMMAND_LINE;
 use crate::direct_record::{keys_in, keys_of_database};
