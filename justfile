@@ -67,7 +67,7 @@ check-servers *args:
 
 # lists and searches of a record with 100,000 open questions
 record-speed *args:
-    cargo run --release --locked -p mcp-elicit-record --example lists -- {{args}}
+    cargo run --release --locked -p mcp-elicit-record --features postgres --example lists -- {{args}}
 
 # replicas of one PostgreSQL record killed while people answer; MCP_ELICIT_SEED repeats the choices of an earlier run
 replica-kills kills="500" calls="200":

@@ -3,6 +3,7 @@
 //! ```text
 //! cargo run --release -p mcp-elicit-record --example lists            # 100,000 open questions
 //! cargo run --release -p mcp-elicit-record --example lists -- 10000
+//! cargo run --release -p mcp-elicit-record --features postgres --example lists -- 100000 postgres://…   # an empty database
 //! ```
 //!
 //! It prints a table with the aims of `docs/benchmarks.md`. The questions are those of 20 servers and 500 callers, with a
@@ -19,9 +20,10 @@ use std::time::{Duration, Instant};
 use mcp_elicit_core::lifecycle::{Lifecycle, Timestamp};
 use mcp_elicit_core::wire::{CallKind, Mode};
 use mcp_elicit_record::store::{
-    Body, Filter, ListKeys, ListQuery, Matching, Page, RecordStore as _, Row, SearchWord, Sqlite,
-    Write,
+    Body, Filter, ListKeys, ListQuery, Matching, Page, RecordStore, Row, SearchWord, Sqlite, Write,
 };
+#[cfg(feature = "postgres")]
+use mcp_elicit_record::store::{Postgres, PostgresDatabase, PostgresSettings};
 
 /// The number of times that each list is read.
 const READINGS: usize = 15;
@@ -98,7 +100,7 @@ fn question(numbers: &mut Numbers, number: u64, count: u32) -> Row {
 
 /// Returns the median and the longest time of a list, and its number of rows.
 async fn timed(
-    store: &Sqlite,
+    store: &impl RecordStore,
     query: &ListQuery,
 ) -> Result<(Duration, Duration, usize), Box<dyn Error>> {
     let (mut times, mut rows) = (Vec::new(), 0);
@@ -114,11 +116,30 @@ async fn timed(
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let count = std::env::args()
-        .nth(1)
+    let mut arguments = std::env::args().skip(1);
+    let count = arguments
+        .next()
         .map_or(Ok(100_000), |count| count.parse::<u32>())?;
-    let folder = tempfile::tempdir()?;
-    let store = Sqlite::open(&folder.path().join("record.sqlite")).await?;
+    match arguments.next() {
+        None => {
+            let folder = tempfile::tempdir()?;
+            let store = Sqlite::open(&folder.path().join("record.sqlite")).await?;
+            measure(&store, count).await
+        }
+        #[cfg(feature = "postgres")]
+        Some(address) => {
+            let database = PostgresDatabase::new(PostgresSettings::read(&address)?)?;
+            let store = Postgres::at(database);
+            store.ready().await?;
+            measure(&store, count).await
+        }
+        #[cfg(not(feature = "postgres"))]
+        Some(_) => Err("a record on PostgreSQL needs `--features postgres`".into()),
+    }
+}
+
+/// Fills the record, reads its lists, and prints the times.
+async fn measure(store: &impl RecordStore, count: u32) -> Result<(), Box<dyn Error>> {
     let mut numbers = Numbers(0x1234_5678_9abc_def1);
     let mut ids = Vec::new();
     let begin = Instant::now();
@@ -232,7 +253,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ),
     ];
     for (name, query, aim) in lists {
-        let (median, longest, rows) = timed(&store, &query).await?;
+        let (median, longest, rows) = timed(store, &query).await?;
         let millis = |time: Duration| time.as_secs_f64() * 1e3;
         writeln!(
             out,

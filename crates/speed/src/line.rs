@@ -1,6 +1,7 @@
 //! The client over stdio: one call after another, or many at once on one pipe.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::ops::Range;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -60,9 +61,9 @@ impl PipedClient {
         self.send(INITIALIZED.as_bytes())
     }
 
-    /// Makes the server ask `count` questions, each in a call of its own, without waiting for a response.
-    pub(crate) fn ask(&mut self, count: u64) -> io::Result<()> {
-        for number in 0..count {
+    /// Makes the server ask the questions of these numbers, each in a call of its own, without waiting for a response.
+    pub(crate) fn ask(&mut self, numbers: Range<u64>) -> io::Result<()> {
+        for number in numbers {
             self.next += 1;
             let id = self.next;
             let call = format!(

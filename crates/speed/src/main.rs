@@ -9,6 +9,7 @@
 //! crates/speed/peers.sh                                  # once: installs the other gateways into target/speed
 //! cargo run --release -p mcp-elicit-speed                # builds our gateway as it is installed, measures, prints tables
 //! cargo run --release -p mcp-elicit-speed -- --pending 10000
+//! cargo run --release -p mcp-elicit-speed -- --pending 10000 --record postgres://… --gateways 3
 //! cargo run --release -p mcp-elicit-speed -- --team --open 10000 --rate 100 --seconds 60
 //! ```
 //!
@@ -55,7 +56,7 @@ struct Options {
     /// The number of times that everything is measured; the median is shown.
     times: usize,
     /// Measures this number of pending questions instead.
-    pending: Option<u32>,
+    pending: Option<pending::PendingLoad>,
     /// Measures the load of a team instead.
     team: Option<team::TeamLoad>,
 }
@@ -71,7 +72,7 @@ fn main() -> ExitCode {
         _ => match options(&words) {
             Ok(options) => measure(&options),
             Err(why) => Err(io::Error::other(format!(
-                "{why}\nusage: mcp-elicit-speed [--gateway PATH] [--only TEXT] [--load TEXT] [--times N] | --pending N | --team [--open N] [--rate N] [--seconds N]"
+                "{why}\nusage: mcp-elicit-speed [--gateway PATH] [--only TEXT] [--load TEXT] [--times N] | --pending N [--record ADDRESS [--gateways N]] | --team [--open N] [--rate N] [--seconds N]"
             ))),
         },
     };
@@ -108,8 +109,21 @@ fn options(words: &[String]) -> Result<Options, String> {
             "--load" => options.load.clone_from(value),
             "--times" => options.times = value.parse().map_err(|_| "`--times` wants a number")?,
             "--pending" => {
-                let count = value.parse().map_err(|_| "`--pending` wants a number")?;
-                options.pending = Some(count);
+                options.pending = Some(pending::PendingLoad {
+                    count: value.parse().map_err(|_| "`--pending` wants a number")?,
+                    record: None,
+                    gateways: 1,
+                });
+            }
+            "--record" | "--gateways" => {
+                let load = options.pending.as_mut();
+                let load = load.ok_or_else(|| format!("`{option}` comes after `--pending`"))?;
+                if option == "--record" {
+                    load.record = Some(value.clone());
+                } else {
+                    let number = value.parse().ok().filter(|number| *number > 0);
+                    load.gateways = number.ok_or("`--gateways` wants a number")?;
+                }
             }
             _ => {
                 let load = options.team.as_mut();
@@ -128,15 +142,23 @@ fn options(words: &[String]) -> Result<Options, String> {
 }
 
 fn measure(options: &Options) -> io::Result<()> {
+    let has_database = options
+        .pending
+        .as_ref()
+        .is_some_and(|load| load.record.is_some());
+    let is_full = options.team.is_some() || has_database;
     let gateway = match &options.gateway {
         Some(path) => path.clone(),
-        None => built(options.team.is_some())?,
+        None => built(is_full)?,
     };
     if let Some(load) = options.team {
         return write!(io::stdout(), "{}", team::measure(&gateway, load)?);
     }
-    if let Some(count) = options.pending {
-        return write!(io::stdout(), "{}", pending::measure(&gateway, count)?);
+    if let Some(load) = &options.pending {
+        if load.gateways > 1 && load.record.is_none() {
+            return Err(io::Error::other("several gateways need `--record`"));
+        }
+        return write!(io::stdout(), "{}", pending::measure(&gateway, load)?);
     }
     let works = works::all(&gateway, &options.only)?;
     let loads: Vec<CallSize> = CallSize::ALL
@@ -164,7 +186,7 @@ fn measure(options: &Options) -> io::Result<()> {
     write!(io::stdout(), "{}", table::written(&rows))
 }
 
-/// Builds this project's gateway as it is released, for teams with all features, and returns its path.
+/// Builds this project's gateway as it is released, for teams and databases with all features, and returns its path.
 fn built(is_full: bool) -> io::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)

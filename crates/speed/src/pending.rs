@@ -1,4 +1,5 @@
-//! Many questions at once: the memory for each, and the time to list them and to answer one.
+//! Many questions at once: the memory for each, and the time to list them and to answer one. Their record is a file, or on
+//! PostgreSQL, where several gateways can share it.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -80,81 +81,180 @@ fn middle(mut took: Vec<Duration>) -> f64 {
         .map_or(f64::NAN, |one| one.as_secs_f64() * 1e3)
 }
 
-/// Starts this gateway, makes the server ask `count` questions, and returns the cost as Markdown.
-pub(crate) fn measure(gateway: &Path, count: u32) -> io::Result<String> {
-    let state = tempfile::tempdir()?;
-    let own = std::env::current_exe()?.display().to_string();
-    let folder = state.path().display().to_string();
-    let mut words = vec![gateway.display().to_string()];
-    words.extend(
-        [
-            "gateway",
-            "--pending",
-            "off",
-            "--questions-per-minute",
-            "off",
-            "--hold",
-            "86400",
-            "--inbox",
-            "127.0.0.1:0",
-            "--state",
-            &folder,
-            "--",
-            &own,
-            "server",
-            "stdio",
-        ]
-        .map(str::to_owned),
-    );
-    let mut line = PipedClient::start(&words, Stdio::piped())?;
-    let inbox = inbox(&mut line, state.path())?;
-    line.open_without_asking()?;
-    let id = line.child.id();
-    let before = memory::below(id).now;
-    let begun = now();
-    line.ask(u64::from(count))?;
-    while inbox.waiting()? < u64::from(count) {
-        if begun.elapsed() > TIME_LIMIT {
-            return Err(io::Error::other("the questions never came"));
+/// The questions, and where they are recorded.
+pub(crate) struct PendingLoad {
+    /// The number of questions of all gateways.
+    pub(crate) count: u32,
+    /// The address of an empty PostgreSQL database; otherwise the record is a file of the gateway.
+    pub(crate) record: Option<String>,
+    /// The number of gateways. Several need a database.
+    pub(crate) gateways: u32,
+}
+
+impl PendingLoad {
+    /// Starts one of the gateways, with the keys of the first.
+    fn start(&self, gateway: &Path, folder: &Path, number: u32) -> io::Result<StartedGateway> {
+        let state_of = |number: u32| folder.join(number.to_string());
+        let state = state_of(number);
+        fs::create_dir(&state)?;
+        if number > 0 {
+            for key in ["seal.key", "identity.key"] {
+                fs::copy(state_of(0).join(key), state.join(key))?;
+            }
         }
-        thread::sleep(Duration::from_millis(20));
+        let own = std::env::current_exe()?.display().to_string();
+        let folder = state.display().to_string();
+        let mut words = vec![gateway.display().to_string(), "gateway".to_owned()];
+        if let Some(record) = &self.record {
+            words.extend(["--record", record].map(str::to_owned));
+        }
+        let options = ["--pending", "off", "--questions-per-minute", "off"];
+        let places = ["--hold", "86400", "--inbox", "127.0.0.1:0"];
+        let server = ["--state", &folder, "--", &own, "server", "stdio"];
+        let rest = options.iter().chain(&places).chain(&server);
+        words.extend(rest.map(|word| (*word).to_owned()));
+        let mut line = PipedClient::start(&words, Stdio::piped())?;
+        let inbox = inbox(&mut line, &state, self.record.is_none())?;
+        line.open_without_asking()?;
+        Ok(StartedGateway { line, inbox })
     }
+
+    /// Makes the servers ask all questions at once, and waits until they are recorded.
+    fn ask(&self, gateways: &mut [StartedGateway]) -> io::Result<()> {
+        let each = self.count / self.gateways;
+        thread::scope(|scope| {
+            let asking: Vec<_> = (0..)
+                .zip(&mut *gateways)
+                .map(|(number, gateway)| {
+                    let from = each * number;
+                    let to = if number + 1 == self.gateways {
+                        self.count
+                    } else {
+                        from + each
+                    };
+                    scope.spawn(move || gateway.line.ask(from.into()..to.into()))
+                })
+                .collect();
+            asking.into_iter().try_for_each(|asked| {
+                let panicked = |_| io::Error::other("a client has ended");
+                asked.join().map_err(panicked)?
+            })
+        })?;
+        let begun = now();
+        while gateways[0].inbox.waiting()? < u64::from(self.count) {
+            if begun.elapsed() > TIME_LIMIT {
+                return Err(io::Error::other("the questions never came"));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+}
+
+/// A running gateway with its client.
+struct StartedGateway {
+    line: PipedClient,
+    inbox: GatewayInbox,
+}
+
+/// Returns the resident memory of these gateways with their servers, in MB.
+fn resident(gateways: &[StartedGateway]) -> f64 {
+    let each = gateways
+        .iter()
+        .map(|one| memory::below(one.line.child.id()).now);
+    each.sum()
+}
+
+/// Starts gateways, makes their servers ask the questions, and returns the cost as Markdown.
+pub(crate) fn measure(gateway: &Path, load: &PendingLoad) -> io::Result<String> {
+    let folder = tempfile::tempdir()?;
+    let mut gateways = Vec::new();
+    for number in 0..load.gateways {
+        gateways.push(load.start(gateway, folder.path(), number)?);
+    }
+    let before = resident(&gateways);
+    let begun = now();
+    load.ask(&mut gateways)?;
     let asked = begun.elapsed().as_secs_f64();
-    let after = memory::below(id).now;
-    let page = inbox.time("/api/questions?most=100")?;
-    let list = inbox.time(&format!("{}/", inbox.pages))?;
-    let search = inbox.time(&format!("{}/?find=nothing+like+this", inbox.pages))?;
+    let after = resident(&gateways);
+    let inbox = &gateways[0].inbox;
+    let mut rows = vec![
+        (
+            "asked and recorded, a second",
+            format!("{:.0}", f64::from(load.count) / asked),
+        ),
+        (
+            "memory before / with all of them, MB",
+            format!("{before:.0} / {after:.0}"),
+        ),
+        (
+            "memory for each, kB",
+            format!("{:.1}", (after - before) * 1e3 / f64::from(load.count)),
+        ),
+    ];
+    let mut times = vec![(
+        "a page of 100 from the API, ms",
+        inbox.time("/api/questions?most=100")?,
+    )];
+    let path = "/api/questions?find=nothing+like+this";
+    times.push((
+        "a search of the API that finds nothing, ms",
+        inbox.time(path)?,
+    ));
+    if !inbox.pages.is_empty() {
+        times.push((
+            "the inbox's page, ms",
+            inbox.time(&format!("{}/", inbox.pages))?,
+        ));
+        let path = format!("{}/?find=nothing+like+this", inbox.pages);
+        times.push(("a search on it that finds nothing, ms", inbox.time(&path)?));
+    }
+    if let [one] = &mut gateways[..] {
+        times.push((
+            "an answer handed in to the call's result, ms",
+            answer_some(one)?,
+        ));
+    }
+    rows.extend(
+        times
+            .into_iter()
+            .map(|(what, ms)| (what, format!("{ms:.1}"))),
+    );
+    for gateway in gateways {
+        stop(gateway.line.child);
+    }
+    let head = [
+        format!("| questions pending | {} |", load.count),
+        "| --- | --- |".to_owned(),
+    ];
+    let rows = rows
+        .into_iter()
+        .map(|(what, figure)| format!("| {what} | {figure} |"));
+    let lines: Vec<String> = head.into_iter().chain(rows).collect();
+    Ok(lines.join("\n") + "\n")
+}
+
+/// Answers some of the questions, and returns the median time to the call's result in milliseconds.
+fn answer_some(gateway: &mut StartedGateway) -> io::Result<f64> {
     let mut answered = Vec::new();
     for _ in 0..ANSWERS {
-        let said: serde_json::Value = serde_json::from_str(&inbox.get("/api/questions?most=1")?)?;
-        let id = said["questions"][0]["id"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+        let said: serde_json::Value =
+            serde_json::from_str(&gateway.inbox.get("/api/questions?most=1")?)?;
+        let id = said["questions"][0]["id"].as_str().unwrap_or_default();
         let path = format!("/api/questions/{id}/answer");
         let begun = now();
-        let (head, said) = inbox.send("POST", &path, ANSWER)?;
+        let (head, said) = gateway.inbox.send("POST", &path, ANSWER)?;
         if !head.first.contains(" 200") {
             return Err(io::Error::other(format!("the answer was refused: {said}")));
         }
-        line.next_result()?;
+        gateway.line.next_result()?;
         answered.push(begun.elapsed());
     }
-    stop(line.child);
-    let each = (after - before) * 1e3 / f64::from(count);
-    Ok(format!(
-        "| questions pending | {count} |\n| --- | --- |\n\
-         | asked and recorded, a second | {:.0} |\n| memory before / with all of them, MB | {before:.0} / {after:.0} |\n\
-         | memory for each, kB | {each:.1} |\n| a page of 100 from the API, ms | {page:.1} |\n\
-         | the inbox's page, ms | {list:.1} |\n| a search that finds nothing, ms | {search:.1} |\n\
-         | an answer handed in to the call's result, ms | {:.1} |\n",
-        f64::from(count) / asked,
-        middle(answered)
-    ))
+    Ok(middle(answered))
 }
 
-/// Signs in to the inbox with the first link that the gateway prints.
-fn inbox(line: &mut PipedClient, state: &Path) -> io::Result<GatewayInbox> {
+/// Returns the inbox of the first link that the gateway prints; signed in, for its pages, if its sessions are in a file.
+fn inbox(line: &mut PipedClient, state: &Path, signs_in: bool) -> io::Result<GatewayInbox> {
     let gone = || io::Error::other("the gateway did not say where its inbox is");
     let mut stderr = BufReader::new(line.child.stderr.take().ok_or_else(gone)?);
     let mut said = String::new();
@@ -162,12 +262,6 @@ fn inbox(line: &mut PipedClient, state: &Path) -> io::Result<GatewayInbox> {
     thread::spawn(move || io::copy(&mut stderr, &mut io::sink()));
     let (_, address) = said.trim().split_once("http://").ok_or_else(gone)?;
     let (host, _) = address.split_once('/').ok_or_else(gone)?;
-    let mut key = String::new();
-    let sessions = StateFolder::at(state).sessions();
-    sessions.change(&mut |table| {
-        key = table.add_login(clock(), TIME_LIMIT)?;
-        Ok(())
-    })?;
     let mut inbox = GatewayInbox {
         host: host.to_owned(),
         token: fs::read_to_string(state.join("inbox.token"))?
@@ -176,6 +270,15 @@ fn inbox(line: &mut PipedClient, state: &Path) -> io::Result<GatewayInbox> {
         cookie: String::new(),
         pages: String::new(),
     };
+    if !signs_in {
+        return Ok(inbox);
+    }
+    let mut key = String::new();
+    let sessions = StateFolder::at(state).sessions();
+    sessions.change(&mut |table| {
+        key = table.add_login(clock(), TIME_LIMIT)?;
+        Ok(())
+    })?;
     let (head, _) = inbox.send("GET", &format!("/login?key={key}"), "")?;
     let set = head.get("set-cookie");
     inbox

@@ -42,6 +42,11 @@ pub struct TestDatabase {
     pub name: String,
 }
 
+/// Returns `off`, so that tests are faster, unless a measurement sets `MCP_ELICIT_TEST_FSYNC`.
+fn fsync() -> String {
+    std::env::var("MCP_ELICIT_TEST_FSYNC").unwrap_or_else(|_| "off".to_owned())
+}
+
 impl PostgresServer {
     /// Returns the one server of this process. `None`, with a line, on a machine without PostgreSQL; that is an error in CI.
     pub fn shared() -> Option<&'static Self> {
@@ -125,7 +130,12 @@ impl PostgresServer {
             .arg(&self.folder)
             .args(["-p", &self.port.to_string()])
             .args(["-c", "listen_addresses=127.0.0.1"])
-            .args(["-c", "fsync=off", "-c", "max_connections=200"])
+            .args([
+                "-c",
+                &format!("fsync={}", fsync()),
+                "-c",
+                "max_connections=200",
+            ])
             .current_dir(&self.folder)
             .stdin(Stdio::piped());
         *watch = Some(command.spawn().expect("sh"));

@@ -116,7 +116,7 @@ impl Deployment {
             more.extend(["--peer-listen", at]);
         }
         let server: Vec<&str> = self.server.iter().map(String::as_str).collect();
-        let mut command = raw::gateway(&state, &more, &server);
+        let mut command = of_measured_program(raw::gateway(&state, &more, &server));
         if let Some(collector) = &self.collector {
             collector::configure(&mut command, collector);
         }
@@ -149,6 +149,22 @@ impl Deployment {
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
         (ended.status.code(), said)
     }
+}
+
+/// Returns the command with the program that `MCP_ELICIT_PROGRAM` names, such as an optimised one, if it is set.
+fn of_measured_program(command: Command) -> Command {
+    let Some(program) = std::env::var_os("MCP_ELICIT_PROGRAM") else {
+        return command;
+    };
+    let mut other = Command::new(program);
+    other.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => other.env(name, value),
+            None => other.env_remove(name),
+        };
+    }
+    other
 }
 
 impl Replica {
