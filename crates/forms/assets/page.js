@@ -130,6 +130,10 @@ function presses() {
   });
   document.addEventListener("click", refuse, true);
   document.addEventListener("submit", refuse, true);
+  document.addEventListener("keydown", (event) => {
+    const acts = event.target.closest("button, a");
+    if (event.repeat && ["Enter", " "].includes(event.key) && acts) event.preventDefault();
+  });
 }
 function localTimes(root) {
   const format = new Intl.DateTimeFormat(document.documentElement.lang, {
@@ -180,10 +184,6 @@ function question(form2) {
   const live = form2.dataset.live && all("[data-field]", form2).length ? checks(form2) : null;
   keys(form2);
   visit(form2);
-  form2.addEventListener("keydown", (event) => {
-    const acts = event.target.closest("button, a");
-    if (event.repeat && ["Enter", " "].includes(event.key) && acts) event.preventDefault();
-  });
   let sent = false;
   form2.addEventListener("submit", (event) => {
     if (sent) return event.preventDefault();
@@ -572,7 +572,7 @@ async function renewTeam() {
   const course = old.querySelector("details.course");
   if (course && opened) course.open = true;
   const confirm = old.querySelector("[name=digest]");
-  if (confirm && digest && confirm.value !== digest) {
+  if (confirm && confirm.value !== digest) {
     confirm.disabled = true;
     setTimeout(() => {
       confirm.disabled = false;

@@ -54,15 +54,19 @@ impl Origin {
         sanitize::line(&self.server, sanitize::LABEL)
     }
 
-    /// Returns the name that the server claims, if it differs from [`server`](Self::server).
+    /// Returns the name that the server claims, if it differs from [`server`](Self::server). Has no quotation marks of its
+    /// own.
     pub fn claimed(&self) -> Option<String> {
-        let claimed = sanitize::line(self.claimed.as_deref()?, sanitize::LABEL);
+        let claimed = sanitize::claim(self.claimed.as_deref()?, sanitize::CLAIMED_NAME);
         (!claimed.is_empty() && claimed != self.server()).then_some(claimed)
     }
 
-    /// Returns the version that the server claims, safe to show.
+    /// Returns the version that the server claims, safe to show; in quotation marks if it has several words.
     pub fn version(&self) -> Option<String> {
-        let version = sanitize::line(self.version.as_deref()?, sanitize::LABEL);
+        let version = sanitize::claim(self.version.as_deref()?, sanitize::CLAIMED_VERSION);
+        if version.contains(char::is_whitespace) {
+            return Some(format!("“{version}”"));
+        }
         (!version.is_empty()).then_some(version)
     }
 

@@ -101,9 +101,11 @@ impl QuestionView {
         shown(self.caller.as_deref())
     }
 
-    /// Returns the client that made the call, if known, safe to show: `Claude Code 2.1`.
+    /// Returns the client that made the call as it calls itself, if known, safe to show: `Claude Code 2.1`. Has no
+    /// quotation marks of its own.
     pub fn client(&self) -> Option<String> {
-        shown(self.client.as_deref())
+        let shown = sanitize::claim(self.client.as_deref()?, sanitize::CLAIMED_NAME);
+        (!shown.is_empty()).then_some(shown)
     }
 
     /// Returns the call that waits for the answer, if known.

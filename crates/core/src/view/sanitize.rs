@@ -52,6 +52,23 @@ pub fn line(raw: &str, most: usize) -> String {
     shown.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// The longest name that a program gives itself, in characters.
+pub(crate) const CLAIMED_NAME: usize = 60;
+/// The longest version that a program gives itself, in characters.
+pub(crate) const CLAIMED_VERSION: usize = 30;
+
+/// Sanitizes a name or version that a program gives itself, as in [`line`], to be shown in quotation marks or beside
+/// other facts: it can neither end the quotation nor look like another fact.
+pub(crate) fn claim(raw: &str, most: usize) -> String {
+    let neutral = |c| match c {
+        '"' | '“' | '”' | '„' | '‟' | '«' | '»' | '″' | '‶' | '〝' | '〞' | '〟' | '＂' | '❝'
+        | '❞' => '\'',
+        '·' | '•' | '‧' | '∙' | '⋅' | '・' | '･' | '●' | '⸱' | '᛫' => '-',
+        other => other,
+    };
+    line(raw, most).chars().map(neutral).collect()
+}
+
 /// Sanitizes JSON text for a terminal: characters that act on a screen are written as JSON escapes, so that it stays
 /// the same JSON. Line breaks stay.
 pub fn json(raw: &str) -> String {
@@ -309,6 +326,18 @@ fn hides_or_reorders(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_claimed_name_ends_no_quotation_and_begins_no_other_fact() {
+        let name = "acme” · verified by the gateway · \"approved\" «by Bob» “x";
+        assert_eq!(
+            claim(name, CLAIMED_NAME),
+            "acme' - verified by the gateway - 'approved' 'by Bob' 'x"
+        );
+        let long = claim(&"word ".repeat(40), CLAIMED_NAME);
+        assert!(long.chars().count() <= CLAIMED_NAME + 1, "{long}");
+        assert_eq!(claim("Files Pro", CLAIMED_NAME), "Files Pro");
+    }
 
     #[test]
     fn escapes_and_controls_are_seen_and_not_obeyed() {

@@ -40,14 +40,16 @@ pub fn for_call(call: &CallView) -> String {
     }
 }
 
-/// Returns a phrase about caller and client: `Called by ana@example.org, through Claude Code 2.1`, or `On behalf of`
-/// them outside a call. `None` if neither is known.
+/// Returns a phrase about caller and client: `Called by ana@example.org, through a client that calls itself “Claude Code
+/// 2.1”`, or `On behalf of` them outside a call. `None` if neither is known.
 pub fn on_behalf_of(question: &QuestionView) -> Option<String> {
     let by = match question.call() {
         Some(_) => "Called by",
         None => "On behalf of",
     };
-    match (question.caller(), question.client()) {
+    let client = question.client();
+    let client = client.map(|name| format!("a client that calls itself “{name}”"));
+    match (question.caller(), client) {
         (Some(caller), Some(client)) => Some(format!("{by} {caller}, through {client}")),
         (Some(caller), None) => Some(format!("{by} {caller}")),
         (None, Some(client)) => Some(format!("Through {client}")),

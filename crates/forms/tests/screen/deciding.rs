@@ -228,7 +228,10 @@ fn a_zone_is_proposed_and_shown_before_it_is_used() {
 fn who_asks_for_whom_and_with_which_arguments_is_in_reach() {
     let mut terminal = ask("arguments", 80, 24);
     insta::assert_snapshot!("who_asks", terminal.wait_for("Esc cancel"));
-    terminal.press_for(CTRL_O, "Called by ana@example.org, through Claude Code 2.1");
+    terminal.press_for(
+        CTRL_O,
+        "Called by ana@example.org, through a client that calls",
+    );
     terminal.press_for("\x1b[F\x1b[5~", "rm -rf /");
     let mut terminal = ask("arguments", 40, 10);
     terminal.wait_for("Esc cancel");

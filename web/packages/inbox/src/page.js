@@ -83,6 +83,11 @@ function presses() {
   document.addEventListener("visibilitychange", () => { if (!document.hidden) cameUp(); });
   document.addEventListener("click", refuse, true);
   document.addEventListener("submit", refuse, true);
+  // A key may still be held down from the page before: it presses nothing until it was let go.
+  document.addEventListener("keydown", (event) => {
+    const acts = event.target.closest("button, a");
+    if (event.repeat && ["Enter", " "].includes(event.key) && acts) event.preventDefault();
+  });
 }
 
 // ---- times ----
@@ -141,11 +146,6 @@ function question(form) {
   const live = form.dataset.live && all("[data-field]", form).length ? checks(form) : null;
   keys(form);
   visit(form);
-  // A key may still be held down from the page before: it presses nothing until it was let go.
-  form.addEventListener("keydown", (event) => {
-    const acts = event.target.closest("button, a");
-    if (event.repeat && ["Enter", " "].includes(event.key) && acts) event.preventDefault();
-  });
   // One press is enough; a second one would only be told that the question is closed.
   let sent = false;
   form.addEventListener("submit", (event) => {
@@ -578,9 +578,9 @@ async function renewTeam() {
   }
   const course = old.querySelector("details.course");
   if (course && opened) course.open = true;
-  // Nobody confirms by a press that was meant for the answers before.
+  // Nobody confirms by a press that was meant for the answers before, or for what was here before the confirmation.
   const confirm = old.querySelector("[name=digest]");
-  if (confirm && digest && confirm.value !== digest) {
+  if (confirm && confirm.value !== digest) {
     confirm.disabled = true;
     setTimeout(() => { confirm.disabled = false; }, 1_000);
   }
