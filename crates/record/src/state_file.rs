@@ -75,7 +75,7 @@ fn read_opened(file: File, most: u64) -> io::Result<Vec<u8>> {
 /// If there is no such file, or it cannot be read.
 pub fn open_to_read(path: &Path) -> io::Result<File> {
     let file = open_unchecked(path)?;
-    check_opened(path, &file.metadata()?)?;
+    check_file(path, &file.metadata()?)?;
     Ok(file)
 }
 
@@ -172,9 +172,9 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
-/// Rejects an opened file that is not a regular one, or that is owned by another user, who could change it regardless
+/// Rejects a file that is not a regular one, or that is owned by another user, who could change it regardless
 /// of its mode.
-fn check_opened(path: &Path, known: &Metadata) -> io::Result<()> {
+fn check_file(path: &Path, known: &Metadata) -> io::Result<()> {
     if !known.is_file() {
         return Err(not_regular(path));
     }
@@ -256,6 +256,28 @@ pub fn open_private(path: &Path) -> io::Result<File> {
     open_to_change(path, true)
 }
 
+/// Creates a file that only its owner may read, unless there is one. A file that is there gets the checks of
+/// [`open_private`] without being opened: on Unix, closing a file ends all locks that this process has on it. Returns its
+/// length in bytes.
+///
+/// # Errors
+/// If it cannot be created, is not a regular file, or is another user's.
+pub(crate) fn create_unless_there(path: &Path) -> io::Result<u64> {
+    let known = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match create_new(path) {
+            Ok(_) => return Ok(0),
+            // Another process was first.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::symlink_metadata(path)?
+            }
+            Err(error) => return Err(error),
+        },
+        known => known?,
+    };
+    check_file(path, &known)?;
+    Ok(known.len())
+}
+
 /// Opens an existing file to lock or change it, like [`open_private`].
 ///
 /// # Errors
@@ -281,7 +303,7 @@ fn open_to_change(path: &Path, makes: bool) -> io::Result<File> {
         Err(Errno::LOOP | Errno::NXIO | Errno::ISDIR) => return Err(not_regular(path)),
         Err(error) => return Err(error.into()),
     };
-    check_opened(path, &file.metadata()?)?;
+    check_file(path, &file.metadata()?)?;
     Ok(file)
 }
 
@@ -455,6 +477,7 @@ mod tests {
         for name in ["pipe", "link", "socket", "folder"] {
             let refused = read(&path(name)).unwrap_err().to_string();
             assert!(refused.contains("not a regular file"), "{name}: {refused}");
+            assert!(create_unless_there(&path(name)).is_err(), "{name}");
             for opened in [open_private(&path(name)), open_existing(&path(name))] {
                 let refused = opened.unwrap_err().to_string();
                 assert!(refused.contains("not a regular file"), "{name}: {refused}");

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -204,9 +205,14 @@ impl SqliteFile {
         self.connection()?;
         let mut options = std::fs::OpenOptions::new();
         // Windows flushes only files that can be written. SQLite has no locks on this one, which closing it would end.
-        match options.read(true).write(true).open(beside(&self.path, LOG)) {
+        let log = beside(&self.path, LOG);
+        match options.read(true).write(true).open(&log) {
             Ok(log) => Ok(log.sync_all()?),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            // What is written goes into a file without a name, and is lost with this process.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let why = format!("{} was removed while it was in use", log.display());
+                Err(std::io::Error::new(error.kind(), why).into())
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -240,15 +246,23 @@ fn is_busy(fault: &RecordStoreError) -> bool {
     matches!(fault, RecordStoreError::Database(error) if error.fault() == DatabaseFault::Busy)
 }
 
-fn open(path: &Path) -> Result<Connection, RecordStoreError> {
+/// Held while a file is created and opened. Nothing else in this process may open and close the file of a record: that would
+/// end SQLite's locks, and another program that reads the record would delete the log as its last user.
+static OPENING: Mutex<()> = Mutex::new(());
+
+/// Opens a connection. Returns `true` with it if the file had no contents.
+fn open_file(path: &Path) -> Result<(Connection, bool), RecordStoreError> {
+    let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
     // SQLite gives the files beside it the same mode.
-    let file = state_file::open_private(path)?;
-    let is_new = file.metadata()?.len() == 0;
-    drop(file);
+    let length = state_file::create_unless_there(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags)?;
+    Ok((Connection::open_with_flags(path, flags)?, length == 0))
+}
+
+fn open(path: &Path) -> Result<Connection, RecordStoreError> {
+    let (mut connection, is_new) = open_file(path)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     refuse_foreign(&connection)?;
@@ -331,4 +345,49 @@ pub(super) fn known_layout() -> i64 {
 
 pub(super) fn version(connection: &Connection) -> Result<i64, RecordStoreError> {
     Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// Returns `true` if this process has a lock on the file, by which other programs know that it is in use.
+    fn is_locked(path: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        let inode = format!(":{}", std::fs::metadata(path).unwrap().ino());
+        let own = std::process::id().to_string();
+        let locks = std::fs::read_to_string("/proc/locks").unwrap();
+        locks.lines().any(|lock| {
+            let words: Vec<&str> = lock.split_whitespace().collect();
+            matches!(words[..], [_, "POSIX", _, _, by, file, ..] if by == own && file.ends_with(&inode))
+        })
+    }
+
+    #[test]
+    fn a_further_connection_leaves_the_locks_of_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record.sqlite");
+        let first = open(&path).unwrap();
+        assert!(is_locked(&path));
+        let second = open(&path).unwrap();
+        assert!(is_locked(&path));
+        drop(second);
+        assert!(is_locked(&path));
+        // A program that only reads is not the last one, so it leaves the log.
+        drop(Connection::open(&path).unwrap());
+        assert!(beside(&path, LOG).exists());
+        drop(first);
+        assert!(!is_locked(&path));
+    }
+
+    #[test]
+    fn a_log_that_was_removed_is_not_said_to_be_on_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = SqliteFile::at(&folder.path().join("record.sqlite"));
+        file.connection().unwrap();
+        file.sync_log().unwrap();
+        std::fs::remove_file(beside(&file.path, LOG)).unwrap();
+        let error = file.sync_log().unwrap_err();
+        assert!(matches!(&error, RecordStoreError::File(_)), "{error:?}");
+    }
 }
