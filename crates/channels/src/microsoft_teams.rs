@@ -192,7 +192,12 @@ mod tests {
 
     use super::*;
     use crate::notice::QuestionEvent;
-    use crate::notice::tests::{notice, summary};
+    use crate::notice::tests::{approved, assert_says_what_became_of_it, notice, summary};
+
+    #[test]
+    fn the_last_message_says_what_became_of_the_call() {
+        assert_says_what_became_of_it(&message(&approved(), &TimeZone::UTC).to_string());
+    }
 
     #[test]
     fn cards_stay_within_the_limit() {

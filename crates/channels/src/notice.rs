@@ -237,7 +237,7 @@ pub struct ChannelSummary {
     pub missing: Option<String>,
     /// The places that a reason for a decline or a comment on an approval reaches: a whole sentence.
     pub reasons_reach: String,
-    /// The later calls that an approval also lets through: a whole sentence.
+    /// The later calls that an approval would also let through, or that one which was given does: a whole sentence.
     pub good_for: Option<String>,
     /// The form; `None` for a link.
     pub form: Option<Arc<Form>>,
@@ -324,6 +324,31 @@ pub(crate) mod tests {
             summary: Arc::new(summary),
             reveal,
             waiting: None,
+        }
+    }
+
+    /// The notice that a call was approved, and may be made again for a time.
+    pub(crate) fn approved() -> Notice {
+        let mut ended = summary("{}");
+        ended.is_approval = true;
+        ended.good_for = Some("The caller may make this same call again until noon.".to_owned());
+        ended.ending = Some(EndSummary {
+            event: QuestionEvent::Answered,
+            by: Some("Ada".to_owned()),
+            at: ended.asked_at,
+            why: vec!["looks fine".to_owned()],
+        });
+        notice(ended, QuestionEvent::Answered, Reveal::Question)
+    }
+
+    /// Checks that the text of a channel's last message says what became of [`approved`].
+    pub(crate) fn assert_says_what_became_of_it(text: &str) {
+        for part in [
+            "deploy_app on deploy: Approved by Ada at 10:00 UTC",
+            "looks fine",
+            "again until noon",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
         }
     }
 

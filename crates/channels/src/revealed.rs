@@ -141,8 +141,8 @@ impl<'a> Revealed<'a> {
         })
     }
 
-    /// Returns facts about the rule and its decision, each with a label, for readers who are asked: the operator's
-    /// explanation, those who are missing, and the later calls that an approval also lets through.
+    /// Returns facts about the rule and its decision, each with a label, for readers: the operator's
+    /// explanation, those who are missing, and, also after the end, the later calls that an approval lets through.
     pub fn plan_facts(&self) -> Vec<(&'static str, String)> {
         let summary = self.summary();
         let is_open = self.has_question() && summary.ending.is_none();
@@ -150,14 +150,22 @@ impl<'a> Revealed<'a> {
             ("Why it is asked", summary.explain.as_deref()),
             ("More", summary.runbook.as_deref()),
             ("Missing", summary.missing.as_deref()),
-            ("Note", summary.good_for.as_deref()),
         ];
         let facts = facts.into_iter().filter(|_| is_open);
         let facts = facts.filter_map(|(label, text)| {
             let text = sanitize::line(text?, sanitize::DESCRIPTION);
             (!text.is_empty()).then_some((label, text))
         });
-        facts.collect()
+        facts
+            .chain(self.good_for().map(|text| ("Note", text)))
+            .collect()
+    }
+
+    /// Returns the later calls that an approval would also let through, or that one which was given does, as a sentence.
+    pub fn good_for(&self) -> Option<String> {
+        let text = self.summary().good_for.as_deref();
+        let text = sanitize::line(text.filter(|_| self.has_question())?, sanitize::DESCRIPTION);
+        (!text.is_empty()).then_some(text)
     }
 
     fn of_question(&self, text: Option<&str>) -> Option<String> {

@@ -169,6 +169,7 @@ pub fn body(notice: &Notice) -> Value {
         let why = summary.ending.as_ref().map(|end| json!(end.why));
         optional("reasons", why.filter(|why| *why != json!([])));
         optional("missing", summary.missing.clone().map(Value::from));
+        optional("good-for", summary.good_for.clone().map(Value::from));
     }
     data.insert("url".to_owned(), json!(summary.link));
     json!({
@@ -203,7 +204,20 @@ mod tests {
     use mcp_elicit_policy::rules::Reveal;
 
     use super::*;
-    use crate::notice::tests::{notice, summary};
+    use crate::notice::tests::{approved, notice, summary};
+
+    #[test]
+    fn the_last_message_says_what_became_of_the_call() {
+        let body = body(&approved());
+        assert_eq!(body["type"], "question.answered");
+        let data = &body["data"];
+        assert_eq!([&data["tool"], &data["by"]], ["deploy_app", "Ada"]);
+        assert_eq!(data["reasons"], json!(["looks fine"]));
+        assert_eq!(
+            data["good-for"],
+            "The caller may make this same call again until noon."
+        );
+    }
 
     #[test]
     fn signatures_are_those_of_standard_webhooks() {

@@ -4,7 +4,7 @@ mod agreement;
 pub(crate) mod history;
 mod plan_lines;
 
-pub use self::plan_lines::{good_for, reasons_reach};
+pub use self::plan_lines::{good_for, good_until, reasons_reach};
 
 use std::collections::BTreeSet;
 

@@ -184,7 +184,14 @@ mod tests {
 
     use super::*;
     use crate::notice::QuestionEvent;
-    use crate::notice::tests::{notice, summary};
+    use crate::notice::tests::{approved, assert_says_what_became_of_it, notice, summary};
+
+    #[test]
+    fn the_last_message_says_what_became_of_the_call() {
+        let content = MailContent::new(&approved(), None, &TimeZone::UTC);
+        assert_says_what_became_of_it(&content.text());
+        assert!(content.html().contains("again until noon"));
+    }
 
     #[test]
     fn texts_of_servers_are_escaped_and_there_is_one_link() {

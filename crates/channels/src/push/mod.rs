@@ -253,7 +253,10 @@ fn content(notice: &Notice, zone: &TimeZone) -> Vec<u8> {
     let title = title.strip_prefix("[gateway] ").unwrap_or(&title);
     let link = Url::parse(&notice.summary.link);
     let path = link.map_or_else(|_| "/".to_owned(), |link| link.path().to_owned());
-    let text = revealed.message().unwrap_or_default();
+    // At the end, what became of it says more than what was asked.
+    let text = revealed.ending(zone).or_else(|| revealed.message());
+    let text = [text, revealed.good_for()].into_iter().flatten();
+    let text = text.collect::<Vec<_>>().join("\n");
     let mut bound = 500;
     loop {
         let mut body: String = text.chars().take(bound).collect();
@@ -301,11 +304,18 @@ mod tests {
     use mcp_elicit_policy::rules::Reveal;
 
     use super::*;
-    use crate::notice::tests::{notice, summary};
+    use crate::notice::tests::{approved, assert_says_what_became_of_it, notice, summary};
 
     const KEY: &str =
         "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
     const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
+
+    #[test]
+    fn the_last_message_says_what_became_of_the_call() {
+        let content = content(&approved(), &TimeZone::UTC);
+        let content: serde_json::Value = serde_json::from_slice(&content).unwrap();
+        assert_says_what_became_of_it(content["body"].as_str().unwrap());
+    }
 
     #[test]
     fn subscriptions_are_checked() {

@@ -277,7 +277,7 @@ fn elements(summary: &ChannelSummary, offer: Offer) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notice::tests::{notice, summary};
+    use crate::notice::tests::{approved, assert_says_what_became_of_it, notice, summary};
     use crate::notice::{EndSummary, QuestionEvent};
 
     const OFFERS: Offers = Offers {
@@ -287,6 +287,13 @@ mod tests {
 
     fn offered(properties: &str, reveal: Reveal) -> Offer {
         offer(&summary(properties), reveal, OFFERS, true)
+    }
+
+    #[test]
+    fn the_last_message_says_what_became_of_the_call() {
+        let message = message(&approved(), OFFERS, &TimeZone::UTC);
+        let text = message.blocks.iter().map(ToString::to_string);
+        assert_says_what_became_of_it(&text.collect::<String>());
     }
 
     #[test]

@@ -224,7 +224,11 @@ impl Summaries {
             runbook: team.link.clone(),
             missing: team_view::missing(&people, row, team),
             reasons_reach: team_view::reasons_reach(team),
-            good_for: team_view::good_for(team),
+            good_for: if row.lifecycle.is_open() {
+                team_view::good_for(team)
+            } else {
+                team_view::good_until(row, team, true)
+            },
             form,
             form_texts,
             address,

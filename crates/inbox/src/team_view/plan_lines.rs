@@ -109,7 +109,7 @@ pub fn good_for(team: &Team) -> Option<String> {
 }
 
 /// Returns the time until which an approval that was given lets the same call through again, as a sentence.
-pub(super) fn good_until(row: &Row, team: &Team, is_person: bool) -> Option<String> {
+pub fn good_until(row: &Row, team: &Team, is_person: bool) -> Option<String> {
     let time = team.good_for.filter(|_| team.is_approval)?;
     if !matches!(
         team.quorum().state(),
