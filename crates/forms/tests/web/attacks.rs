@@ -188,7 +188,32 @@ async fn a_press_on_a_page_that_has_only_just_come_up_does_nothing() {
     let comes_up = "window.dispatchEvent(new Event('focus')); document.querySelector('[data-act=accept]').click();";
     page.run(comes_up).await;
     let said = page.text("[data-early]").await;
-    assert!(said.contains("Press again"), "{said}");
+    assert!(said.contains("press again"), "{said}");
+    assert!(asked.is_waiting());
+    page.click("[data-act=accept]").await;
+    assert_eq!(asked.content().await, json!({}));
+    page.close().await;
+}
+
+/// As when another site wants quick clicks, or Ctrl+Enter again and again, and goes to a question in between.
+#[tokio::test]
+async fn quick_presses_that_began_elsewhere_do_nothing() {
+    let setup = Setup::default();
+    let Some((page, _asking, asked)) = at_question(setup, asks("Go?", &nothing())).await else {
+        return;
+    };
+    let pressed = page
+        .run(
+            "return (async () => { window.dispatchEvent(new Event('focus')); let pressed = 0;
+             for (; pressed < 12; pressed++) {
+               if (pressed % 2) document.querySelector('[data-act=accept]').click();
+               else document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', ctrlKey: true, bubbles: true }));
+               await new Promise((next) => setTimeout(next, 200));
+             }
+             return pressed; })()",
+        )
+        .await;
+    assert_eq!(pressed, 12);
     assert!(asked.is_waiting());
     page.click("[data-act=accept]").await;
     assert_eq!(asked.content().await, json!({}));

@@ -60,22 +60,25 @@ function remember() {
 function presses() {
   const state = document.body.dataset;
   let timer = 0;
-  const cameUp = () => {
+  const wait = (time) => {
     state.fresh = "";
     clearTimeout(timer);
-    timer = setTimeout(() => { delete state.fresh; }, 600);
+    timer = setTimeout(() => { delete state.fresh; }, time);
   };
+  const cameUp = () => wait(600);
   const refuse = (event) => {
     const acts = event.type === "submit" ? event.target : event.target.closest("button, [data-open], input[type=submit]");
     const form = acts?.closest("form[method=post], dialog");
     if (!form || !("fresh" in state)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
+    // Whoever presses again and again goes on with what they did elsewhere.
+    wait(1_000);
     const said = form.querySelector("[data-early]") ?? form.appendChild(document.createElement("p"));
     said.dataset.early = "";
     said.className = "hint";
     said.setAttribute("role", "alert");
-    said.textContent = "Nothing was pressed: this page had only just come up. Press again.";
+    said.textContent = "Nothing was pressed: this page had only just come up. Wait a second, then press again.";
   };
   cameUp();
   addEventListener("pageshow", cameUp);

@@ -84,7 +84,7 @@ test("a page that has only just come up is not pressed; a moment later it is", a
     document.querySelector<HTMLButtonElement>("#acts button")!.click();
     document.querySelector<HTMLFormElement>("#acts")!.requestSubmit();
   });
-  expect(await page.getByRole("alert").textContent()).toContain("Press again");
+  expect(await page.getByRole("alert").textContent()).toContain("press again");
   expect(page.url()).toMatch(/\/q$/);
   await settled();
   await page.getByRole("button", { name: "Approve" }).click();
