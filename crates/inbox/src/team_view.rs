@@ -102,7 +102,7 @@ pub async fn team_view(
         good_for: if row.lifecycle.is_open() {
             good_for(team)
         } else {
-            plan_lines::good_until(row, team, me.is_some())
+            good_until(row, team, me.is_some())
         },
         reasons: if row.lifecycle.is_open() {
             Vec::new()

@@ -292,8 +292,9 @@ impl RecordStore for Memory {
                 || row.is_in_transit()
         };
         let found = self.with(|inner| {
-            let rows = inner.rows.values().filter(is_due);
-            rows.take(most).cloned().collect()
+            let mut rows: Vec<&Row> = inner.rows.values().filter(is_due).collect();
+            rows.sort_by_key(|row| (row.due_at().is_none(), row.due_at(), &row.id));
+            rows.into_iter().take(most).cloned().collect()
         });
         async { Ok(found) }.boxed()
     }

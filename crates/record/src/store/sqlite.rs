@@ -65,10 +65,11 @@ pub(super) const WAITING_OF: &str = "SELECT count(*), count(*) FILTER (WHERE ?2 
 const STORED_BYTES: &str = "SELECT coalesce(principal, json_extract(body, '$.principal')), iif(approval = 1, NULL, coalesce(address, server)), sum(max(octet_length(body), ?1) + coalesce(octet_length(params), 0) \
     + coalesce(octet_length(arguments), 0) + coalesce(octet_length(content), 0)) FROM question GROUP BY 1, 2";
 
-/// The rows that need an action.
+/// The rows that need an action; first those with a time, the earliest first, however many others there are.
 const DUE: &str = "WHERE id IN (SELECT id FROM question WHERE due_at IS NOT NULL AND due_at <= ?1 \
     UNION SELECT id FROM question WHERE open = 1 AND findable = 0 \
-    UNION SELECT id FROM question WHERE delivered = 1 AND (content IS NOT NULL OR arguments IS NOT NULL)) LIMIT ?2";
+    UNION SELECT id FROM question WHERE delivered = 1 AND (content IS NOT NULL OR arguments IS NOT NULL)) \
+    ORDER BY due_at IS NULL, due_at, id LIMIT ?2";
 
 /// The rows that ended long ago, of one caller or all, and of those perhaps only the ones that one server asked and on
 /// which nobody acted; an answer that may still be delivered has not ended.

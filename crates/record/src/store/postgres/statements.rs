@@ -144,7 +144,7 @@ statements! {
     DUE(INT8, INT8) = concat!("SELECT ", row!(), " FROM mcp_elicit.question q WHERE id IN ( \
            SELECT id FROM mcp_elicit.question WHERE due_at IS NOT NULL AND due_at <= $1 \
            UNION SELECT id FROM mcp_elicit.question WHERE is_open AND NOT findable \
-           UNION SELECT id FROM mcp_elicit.question WHERE in_transit) ORDER BY coalesce(due_at, 0), id LIMIT $2");
+           UNION SELECT id FROM mcp_elicit.question WHERE in_transit) ORDER BY due_at NULLS LAST, id LIMIT $2");
     PURGE(INT8, TEXT, TEXT, INT8) = "DELETE FROM mcp_elicit.question WHERE id IN (SELECT id FROM mcp_elicit.question \
          WHERE NOT is_open AND is_over AND ended_at < $1 AND due_at IS NULL AND ($2::pg_catalog.text IS NULL OR principal = $2) \
          AND ($3::pg_catalog.text IS NULL OR address = $3 AND NOT ruled AND NOT acted) LIMIT $4)";
