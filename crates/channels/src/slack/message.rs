@@ -176,6 +176,11 @@ pub(super) fn message(notice: &Notice, offers: Offers, zone: &TimeZone) -> Slack
         top.push(
             json!({"type": "section", "text": plain(&ending, LONGEST_ENDING), "expand": true}),
         );
+        top.extend(
+            revealed
+                .good_for()
+                .map_or_else(Vec::new, |text| sections(&text)),
+        );
         top.push(actions(&[open(summary)]));
         return SlackMessage { text, blocks: top };
     }

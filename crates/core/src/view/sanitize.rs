@@ -58,7 +58,7 @@ pub(crate) const CLAIMED_NAME: usize = 60;
 pub(crate) const CLAIMED_VERSION: usize = 30;
 
 /// Sanitizes a name or version that a program gives itself, as in [`line`], to be shown in quotation marks or beside
-/// other facts: it can neither end the quotation nor look like another fact.
+/// other facts: it can neither end the quotation nor look like another fact. A longer one is cut to `most` characters.
 pub(crate) fn claim(raw: &str, most: usize) -> String {
     let neutral = |c| match c {
         '"' | '“' | '”' | '„' | '‟' | '«' | '»' | '″' | '‶' | '〝' | '〞' | '〟' | '＂' | '❝'
@@ -66,7 +66,12 @@ pub(crate) fn claim(raw: &str, most: usize) -> String {
         '·' | '•' | '‧' | '∙' | '⋅' | '・' | '･' | '●' | '⸱' | '᛫' => '-',
         other => other,
     };
-    line(raw, most).chars().map(neutral).collect()
+    let shown = line(raw, LABEL);
+    let mut cut: String = shown.chars().take(most).map(neutral).collect();
+    if shown.chars().count() > most {
+        cut.push('…');
+    }
+    cut
 }
 
 /// Sanitizes JSON text for a terminal: characters that act on a screen are written as JSON escapes, so that it stays

@@ -329,7 +329,10 @@ async fn sweeps(store: &dyn RecordStore) {
     assert_eq!(due(61_000).await, ["answered", "lost", "open", "taken"]);
     // Rows without a time keep none with one from being reached.
     let first = store.due(at(12_000), 1).await.unwrap();
-    assert_eq!(first.iter().map(|row| &row.id).collect::<Vec<_>>(), ["answered"]);
+    assert_eq!(
+        first.iter().map(|row| &row.id).collect::<Vec<_>>(),
+        ["answered"]
+    );
     let erased = Row {
         content: None,
         arguments: None,
