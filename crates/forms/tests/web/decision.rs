@@ -44,6 +44,29 @@ async fn the_question_is_the_strongest_text_and_the_rest_opens() {
     page.close().await;
 }
 
+/// The caller chooses the names of arguments.
+#[tokio::test]
+async fn a_long_name_of_an_argument_leaves_the_values_readable() {
+    for name in ["x".repeat(120), "a few words ".repeat(20)] {
+        let call = CallView::tool("delete")
+            .with(json!({"path": "/srv/production/database-main", (name): 1}));
+        let question = mcp_elicit_forms::view::QuestionView::form(origin(), "Go?", form(&short()));
+        let Some((page, _asking, _asked)) = at_question(SCRIPTED, question.for_call(call)).await
+        else {
+            return;
+        };
+        let part = page
+            .run(
+                "const details = document.querySelector('details.call'); details.open = true; \
+                 const width = (at) => at.getBoundingClientRect().width; \
+                 return width(details.querySelector('dd')) / width(details.querySelector('dl'));",
+            )
+            .await;
+        assert!(part.as_f64().unwrap() > 0.4, "{part}");
+        page.close().await;
+    }
+}
+
 #[tokio::test]
 async fn a_yes_or_no_is_one_press() {
     for setup in [SCRIPTED, PLAIN] {
