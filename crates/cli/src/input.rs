@@ -201,7 +201,7 @@ mod tests {
     fn what_comes_with_a_typed_line_is_dropped() {
         // Each part is what one read returns.
         let parts = b"y\nyes\nn".chain(&b"o\n"[..]);
-        let mut source = BufReader::new(parts);
+        let mut source = io::BufReader::new(parts);
         let mut next = || typed_line(&mut source).expect("memory can be read");
         assert_eq!(next().as_deref(), Some("y"));
         assert_eq!(next().as_deref(), Some("o"));
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn lines_are_bounded_and_what_follows_is_still_read() {
-        let mut source = BufReader::with_capacity(3, &b"ab\n\nabcdefgh\nxyz"[..]);
+        let mut source = io::BufReader::with_capacity(3, &b"ab\n\nabcdefgh\nxyz"[..]);
         let mut line = Vec::new();
         let mut seen = Vec::new();
         loop {
