@@ -261,7 +261,10 @@ fn a_database_with_a_record_is_not_written_and_the_file_stays() {
         record: &named,
     };
     let into = ["record", "move", "--into", "database"];
-    moving.refused(&into, &["has a record already", "empty database"]);
+    moving.refused(
+        &into,
+        &["has a record already", "empty database", "was interrupted"],
+    );
     assert_eq!(in_file.stats(), before);
     Place {
         state: folder.path(),

@@ -213,7 +213,8 @@ async fn refuse_contents(client: &Client, address: &str) -> Result<(), RecordSto
     if is_occupied {
         return Err(RecordStoreError::Refused {
             why: format!("the database {address} has a record already"),
-            next: "name an empty database, or drop the schema mcp_elicit of this one if nothing in it is needed."
+            next: "name an empty database, or drop the schema mcp_elicit of this one if nothing in it is needed. If a `record move` or `restore` into \
+                   it was interrupted, it may have the whole record: drop it only if no gateway has used this database since."
                 .to_owned(),
         });
     }
