@@ -938,17 +938,17 @@ fn a_pooler_in_transaction_mode_is_enough() {
     let Some(pooler) = Pooler::start(server, &server.database()) else {
         return;
     };
-    let (pooled, folder) = (&pooler.database, tempfile::tempdir().unwrap());
+    let (through, folder) = (&pooler.database, tempfile::tempdir().unwrap());
     let state = folder.path().join("state");
-    let mut raw = start(&state, &pooled.address);
+    let mut raw = start(&state, &through.address);
     for call in 2..12 {
         deliver(&mut raw, call, &state);
     }
-    let verified = run(&[&["audit", "--verify"], &at(&state, pooled)[..]].concat());
+    let verified = run(&[&["audit", "--verify"], &at(&state, through)[..]].concat());
     assert_eq!(verified.code, Some(0), "{verified:?}");
     let asked = run(&[
         &["audit", "--json", "--event", "asked"],
-        &at(&state, pooled)[..],
+        &at(&state, through)[..],
     ]
     .concat());
     assert_eq!(asked.lines().len(), 10);

@@ -6,6 +6,7 @@
 mod browser;
 
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -165,7 +166,6 @@ fn a_configuration_that_is_kept_stays_after_ctrl_c() {
     assert!(stop.unwrap().success());
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     let file = kept.join("gateway.toml");
-    use std::os::unix::fs::PermissionsExt as _;
     for path in [&kept, &file, &kept.join("inbox.secret")] {
         let mode = std::fs::metadata(path).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{}", path.display());

@@ -18,7 +18,8 @@
 
 mod answered;
 mod clock_offset;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod cut_commit_tests;
 mod database;
 mod encoded_value;
@@ -29,7 +30,8 @@ mod migrations;
 mod moved;
 mod outbox;
 mod proven;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod public_schema_tests;
 mod questions;
 mod record;
@@ -39,7 +41,8 @@ mod sealed;
 mod settings;
 mod state_tables;
 mod statements;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 pub(in crate::store) mod tests;
 
 use std::ops::Range;

@@ -347,7 +347,8 @@ pub(super) fn version(connection: &Connection) -> Result<i64, RecordStoreError> 
     Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
 
