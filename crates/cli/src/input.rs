@@ -8,7 +8,6 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use mcp_elicit_core::text::without_mark;
-use mcp_elicit_record::state_file;
 
 use crate::failure::Failure;
 
@@ -114,8 +113,9 @@ impl InputSource {
     }
 
     /// Reads the whole input like [`read`](Self::read), without waiting for a pipe or a device that is named as a file.
+    #[cfg(feature = "full")]
     pub(crate) fn read_configuration(&self) -> Result<Vec<u8>, Failure> {
-        self.read_opened(state_file::open_named)
+        self.read_opened(mcp_elicit_record::state_file::open_named)
     }
 
     fn read_opened(&self, open: impl Fn(&Path) -> io::Result<File>) -> Result<Vec<u8>, Failure> {
