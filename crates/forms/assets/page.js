@@ -68,6 +68,7 @@ var base = document.body.dataset.base;
 var form = document.querySelector("form[data-question]");
 var all = (selector, root = document) => [...root.querySelectorAll(selector)];
 var claimTimer = 0;
+var confirmsFrom = 0;
 var watching = false;
 presses();
 remember();
@@ -103,33 +104,38 @@ function remember() {
 function presses() {
   const state = document.body.dataset;
   let timer = 0;
-  const wait = (time) => {
+  const wait = () => {
     state.fresh = "";
     clearTimeout(timer);
     timer = setTimeout(() => {
       delete state.fresh;
-    }, time);
+    }, 1e3);
   };
-  const cameUp = () => wait(600);
+  const goesOn = (event) => {
+    const isModifier = ["Shift", "Control", "Alt", "Meta"].includes(event.key);
+    if ("fresh" in state && event.isTrusted && !isModifier) wait();
+  };
   const refuse = (event) => {
     const acts = event.type === "submit" ? event.target : event.target.closest("button, [data-open], input[type=submit]");
     const form2 = acts?.closest("form[method=post], dialog");
     if (!form2 || !("fresh" in state)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    wait(1e3);
+    wait();
     const said = form2.querySelector("[data-early]") ?? form2.appendChild(document.createElement("p"));
     said.dataset.early = "";
     said.className = "hint";
     said.setAttribute("role", "alert");
     said.textContent = "Nothing was pressed: this page had only just come up. Wait a second, then press again.";
   };
-  cameUp();
-  addEventListener("pageshow", cameUp);
-  addEventListener("focus", cameUp);
+  wait();
+  addEventListener("pageshow", wait);
+  addEventListener("focus", wait);
   document.addEventListener("visibilitychange", () => {
-    if (!document.hidden) cameUp();
+    if (!document.hidden) wait();
   });
+  document.addEventListener("pointerdown", goesOn, true);
+  document.addEventListener("keydown", goesOn, true);
   document.addEventListener("click", refuse, true);
   document.addEventListener("submit", refuse, true);
   document.addEventListener("keydown", (event) => {
@@ -574,11 +580,13 @@ async function renewTeam() {
   const course = old.querySelector("details.course");
   if (course && opened) course.open = true;
   const confirm = old.querySelector("[name=digest]");
-  if (confirm && confirm.value !== digest) {
+  if (confirm && confirm.value !== digest) confirmsFrom = Date.now() + 1e3;
+  const early = confirmsFrom - Date.now();
+  if (confirm && early > 0) {
     confirm.disabled = true;
     setTimeout(() => {
       confirm.disabled = false;
-    }, 1e3);
+    }, early);
   }
   const wasClosed = closed();
   renewForm(page);

@@ -312,6 +312,11 @@ impl Chromium {
     /// Types keys as a keyboard does: they go to whatever has the focus.
     pub async fn type_keys(&self, keys: &str) {
         self.let_presses_count().await;
+        self.type_at_once(keys).await;
+    }
+
+    /// Types keys, also on a page that has only just come up.
+    pub async fn type_at_once(&self, keys: &str) {
         let typed = keys.chars().flat_map(|value| {
             let down = KeyAction::Down { value };
             [down, KeyAction::Up { value }]

@@ -30,7 +30,7 @@ use crate::config::{MailConfig, SmtpSecurity};
 use crate::http::is_of_tls;
 
 /// The most bytes of all replies of one connection.
-const REPLIES_LIMIT: u64 = 256 * 1024;
+const REPLIES_LIMIT: u64 = 16 * 1024;
 
 /// The time limit for a connection to one address of the server.
 const CONNECT_LIMIT: Duration = Duration::from_secs(15);

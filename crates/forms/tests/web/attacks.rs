@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
@@ -215,6 +216,15 @@ async fn quick_presses_that_began_elsewhere_do_nothing() {
         .await;
     assert_eq!(pressed, 12);
     assert!(asked.is_waiting());
+    // Keys that hit nothing yet go on, too.
+    page.type_keys("").await;
+    page.run("window.dispatchEvent(new Event('focus'))").await;
+    for _ in 0..10 {
+        page.type_at_once("\u{e004}").await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let is_fresh = page.run("return 'fresh' in document.body.dataset").await;
+    assert_eq!(is_fresh, true, "Tab, ten times in two seconds");
     page.click("[data-act=accept]").await;
     assert_eq!(asked.content().await, json!({}));
     page.close().await;

@@ -12,6 +12,8 @@ const form = document.querySelector("form[data-question]");
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
 let claimTimer = 0;
+// The time from which a new confirmation may be pressed.
+let confirmsFrom = 0;
 let watching = false;
 presses();
 remember();
@@ -60,30 +62,35 @@ function remember() {
 function presses() {
   const state = document.body.dataset;
   let timer = 0;
-  const wait = (time) => {
+  const wait = () => {
     state.fresh = "";
     clearTimeout(timer);
-    timer = setTimeout(() => { delete state.fresh; }, time);
+    timer = setTimeout(() => { delete state.fresh; }, 1_000);
   };
-  const cameUp = () => wait(600);
+  // Whoever presses again and again goes on with what they did elsewhere, also if they have hit nothing yet.
+  const goesOn = (event) => {
+    const isModifier = ["Shift", "Control", "Alt", "Meta"].includes(event.key);
+    if ("fresh" in state && event.isTrusted && !isModifier) wait();
+  };
   const refuse = (event) => {
     const acts = event.type === "submit" ? event.target : event.target.closest("button, [data-open], input[type=submit]");
     const form = acts?.closest("form[method=post], dialog");
     if (!form || !("fresh" in state)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    // Whoever presses again and again goes on with what they did elsewhere.
-    wait(1_000);
+    wait();
     const said = form.querySelector("[data-early]") ?? form.appendChild(document.createElement("p"));
     said.dataset.early = "";
     said.className = "hint";
     said.setAttribute("role", "alert");
     said.textContent = "Nothing was pressed: this page had only just come up. Wait a second, then press again.";
   };
-  cameUp();
-  addEventListener("pageshow", cameUp);
-  addEventListener("focus", cameUp);
-  document.addEventListener("visibilitychange", () => { if (!document.hidden) cameUp(); });
+  wait();
+  addEventListener("pageshow", wait);
+  addEventListener("focus", wait);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) wait(); });
+  document.addEventListener("pointerdown", goesOn, true);
+  document.addEventListener("keydown", goesOn, true);
   document.addEventListener("click", refuse, true);
   document.addEventListener("submit", refuse, true);
   // A key may still be held down from the page before: it presses nothing until it was let go.
@@ -583,9 +590,11 @@ async function renewTeam() {
   if (course && opened) course.open = true;
   // Nobody confirms by a press that was meant for the answers before, or for what was here before the confirmation.
   const confirm = old.querySelector("[name=digest]");
-  if (confirm && confirm.value !== digest) {
+  if (confirm && confirm.value !== digest) confirmsFrom = Date.now() + 1_000;
+  const early = confirmsFrom - Date.now();
+  if (confirm && early > 0) {
     confirm.disabled = true;
-    setTimeout(() => { confirm.disabled = false; }, 1_000);
+    setTimeout(() => { confirm.disabled = false; }, early);
   }
   const wasClosed = closed();
   renewForm(page);
