@@ -3,6 +3,7 @@
 //! Many servers wait for an answer for a limited time: a minute or five by default. A call that was handed back is made again
 //! by its client much later, as its message says. So a question that ended only because of the server's limit stays open, and
 //! the failure of its call is not kept: the same call made again goes to the server anew, and finds the question or its answer.
+//! A session leaves at most as many as may be pending in it.
 //!
 //! | seen, while no client waits for the call | read as |
 //! | --- | --- |
@@ -82,8 +83,13 @@ impl Relay {
                 && ask.is_reusable()
                 && ask.others().is_empty()
         };
-        let record = self.asks.get(key).filter(is_left)?.record()?.to_owned();
+        // A server that always stops waiting fills nobody's inbox: further ones end, as they would without this.
+        let most = self.settings.pending.unwrap_or(usize::MAX);
+        let has_room = |_: &&Ask| self.left_questions < most;
+        let ask = self.asks.get(key).filter(is_left).filter(has_room)?;
+        let record = ask.record()?.to_owned();
         let question = self.take_question(key)?;
+        self.left_questions += 1;
         self.hold_ends(&question);
         self.effects.push(Effect::Leave {
             record: record.clone(),

@@ -212,6 +212,8 @@ pub struct Relay {
     has_left_session: bool,
     /// `true` once the connection to the server is about to be closed.
     is_server_closing: bool,
+    /// The number of questions that were left for the same call made again after their server had stopped waiting.
+    left_questions: usize,
     effects: EffectQueue,
 }
 
@@ -252,6 +254,7 @@ impl Relay {
             progress_seen: ProgressSeen::default(),
             has_left_session: false,
             is_server_closing: false,
+            left_questions: 0,
             effects: EffectQueue::default(),
             settings,
         }

@@ -61,10 +61,10 @@ impl Origin {
         (!claimed.is_empty() && claimed != self.server()).then_some(claimed)
     }
 
-    /// Returns the version that the server claims, safe to show; in quotation marks if it has several words.
+    /// Returns the version that the server claims, safe to show; in quotation marks if it has words.
     pub fn version(&self) -> Option<String> {
         let version = sanitize::claim(self.version.as_deref()?, sanitize::CLAIMED_VERSION);
-        if version.contains(char::is_whitespace) {
+        if !sanitize::is_plain_version(&version) {
             return Some(format!("“{version}”"));
         }
         (!version.is_empty()).then_some(version)
@@ -187,7 +187,7 @@ mod tests {
         let origin = Origin::new("files").claiming("\u{1b}[31mroot\nsystem", "\u{202e}1");
         assert_eq!(
             origin.title(),
-            "files (calls itself “␛[31mroot system” ‹U+202E›1)"
+            "files (calls itself “␛[31mroot system” “‹U+202E›1”)"
         );
     }
 }

@@ -58,20 +58,40 @@ pub(crate) const CLAIMED_NAME: usize = 60;
 pub(crate) const CLAIMED_VERSION: usize = 30;
 
 /// Sanitizes a name or version that a program gives itself, as in [`line`], to be shown in quotation marks or beside
-/// other facts: it can neither end the quotation nor look like another fact. A longer one is cut to `most` characters.
+/// other facts: it can neither end the quotation nor look like another fact. Letters and digits stay, and the punctuation
+/// of ASCII but for `"`. A longer one is cut to `most` characters.
 pub(crate) fn claim(raw: &str, most: usize) -> String {
-    let neutral = |c| match c {
-        '"' | '“' | '”' | '„' | '‟' | '«' | '»' | '″' | '‶' | '〝' | '〞' | '〟' | '＂' | '❝'
-        | '❞' => '\'',
-        '·' | '•' | '‧' | '∙' | '⋅' | '・' | '･' | '●' | '⸱' | '᛫' => '-',
-        other => other,
-    };
     let shown = line(raw, LABEL);
-    let mut cut: String = shown.chars().take(most).map(neutral).collect();
+    let kept = |c| if is_of_a_claim(c) { c } else { '-' };
+    let mut cut: String = shown.chars().take(most).map(kept).collect();
     if shown.chars().count() > most {
         cut.push('…');
     }
     cut
+}
+
+fn is_of_a_claim(c: char) -> bool {
+    match c {
+        '"' => false,
+        // The marks of this module.
+        '‹' | '›' | '␛' | '…' => true,
+        // Letters that look like quotation marks or dots.
+        '\u{2b0}'..='\u{2ff}'
+        | '\u{5f0}'..='\u{5f4}'
+        | '\u{a78f}'
+        | '\u{1427}'
+        | '\u{1ff8}'..='\u{206f}' => false,
+        // Signs of vowels and accents belong to their letters.
+        '\u{300}'..='\u{36f}' | '\u{900}'..='\u{eff}' => true,
+        _ => c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric(),
+    }
+}
+
+/// Returns `true` if a claimed version can stand without quotation marks: it has no words.
+pub(crate) fn is_plain_version(version: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '-');
+    let letters = version.chars().filter(char::is_ascii_alphabetic).count();
+    version.chars().all(is_part) && letters <= 6
 }
 
 /// Sanitizes JSON text for a terminal: characters that act on a screen are written as JSON escapes, so that it stays
@@ -337,8 +357,17 @@ mod tests {
         let name = "acme” · verified by the gateway · \"approved\" «by Bob» “x";
         assert_eq!(
             claim(name, CLAIMED_NAME),
-            "acme' - verified by the gateway - 'approved' 'by Bob' 'x"
+            "acme- - verified by the gateway - -approved- -by Bob- -x"
         );
+        // Letters and marks that look like the gateway's.
+        let alike = "acme\u{2ee} \u{387} verified\u{2800}\u{5f4}\u{3003}\u{a78f}\u{1427}";
+        assert!(claim(alike, CLAIMED_NAME).starts_with("acme- - verified"));
+        assert!(claim(alike, CLAIMED_NAME).is_ascii());
+        for kept in ["Files Pro (beta) [2] @acme/files", "Fähre नमस्ते 東京"] {
+            assert_eq!(claim(kept, CLAIMED_NAME), kept);
+        }
+        assert!(is_plain_version("1.2.0-beta.1+5") && is_plain_version("v3"));
+        assert!(!is_plain_version("1,safe") && !is_plain_version("1-reviewed-by-Ada"));
         let long = claim(&"word ".repeat(40), CLAIMED_NAME);
         assert!(long.chars().count() <= CLAIMED_NAME + 1, "{long}");
         assert_eq!(claim("Files Pro", CLAIMED_NAME), "Files Pro");

@@ -140,3 +140,16 @@ fn a_client_that_comes_back_in_between_is_told_of_the_failure_and_then_finds_the
     assert_eq!(world.client.text(), "accept:Ada");
     assert_eq!(world.store.len(), 1);
 }
+
+#[test]
+fn a_session_leaves_no_more_questions_than_may_be_pending_in_it() {
+    for (before, left) in [(1, 1), (0, 0)] {
+        let (mut world, id) = handed_back();
+        let most = world.relay.settings.pending.unwrap();
+        world.relay.left_questions = most - before;
+        world.server_sends(&error(id, "Elicitation timeout").to_string());
+        world.settle();
+        assert_eq!(world.open_to_people().len(), left);
+        assert_eq!(world.relay.left_questions, most);
+    }
+}
