@@ -172,9 +172,9 @@ async fn sign_in_where_needed(config: &Config, may_sign_in: bool) -> Result<(), 
     Ok(())
 }
 
-/// Reports the address at which people answer. A link that signs a browser in is for the person at a terminal; a log,
+/// Reports the address at which people answer. `options` name the record to a command. A link that signs a browser in is for the person at a terminal; a log,
 /// which others may read, gets only the address.
-fn tell_inbox(runtime: &Runtime, state: Option<&Path>, people_log_in: bool) {
+fn tell_inbox(runtime: &Runtime, options: &str, people_log_in: bool) {
     let Some(address) = runtime.inbox() else {
         return;
     };
@@ -197,9 +197,8 @@ fn tell_inbox(runtime: &Runtime, state: Option<&Path>, people_log_in: bool) {
             );
         }
         Ok(None) => {
-            let state = state_record::option(state);
             output::say(format_args!(
-                "inbox: {address} (sign in with `mcp-elicit inbox open{state}`)"
+                "inbox: {address} (sign in with `mcp-elicit inbox open{options}`)"
             ));
         }
         Err(error) => {
@@ -264,6 +263,11 @@ async fn serve(mut config: Config, file: Option<PathBuf>) -> Result<(), Failure>
         }
         None => None,
     };
+    let options = match &file {
+        // The folder alone does not say how to reach the database.
+        Some(file) if config.database.is_some() => format!(" --config {}", file.display()),
+        Some(_) | None => state_record::option(config.state.as_deref()),
+    };
     if let Some(file) = file {
         runtime.reload_on_signal(file);
     }
@@ -274,11 +278,11 @@ async fn serve(mut config: Config, file: Option<PathBuf>) -> Result<(), Failure>
         ));
     }
     let people_log_in = config.login.is_some();
-    tell_inbox(&runtime, config.state.as_deref(), people_log_in);
-    let (watched, state) = (runtime.clone(), config.state.clone());
+    tell_inbox(&runtime, &options, people_log_in);
+    let watched = runtime.clone();
     tokio::spawn(async move {
         while watched.moved_inbox().await {
-            tell_inbox(&watched, state.as_deref(), people_log_in);
+            tell_inbox(&watched, &options, people_log_in);
         }
     });
     let watched = runtime.clone();
