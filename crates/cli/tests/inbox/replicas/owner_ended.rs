@@ -178,3 +178,25 @@ fn a_replica_that_stood_still_past_its_lease_delivers_nothing_that_is_another_s(
     let expected = [(1, "at B"), (2, "through A"), (3, "for A")];
     assert_eq!(told, expected.map(|(call, value)| (call, value.to_owned())));
 }
+
+/// A database that has just been started knows of no end: the rows of the gateways say that they run until their leases end.
+#[test]
+fn a_call_made_again_at_once_after_a_stop_of_everything_asks_nobody_twice() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    let asker = Asker::start();
+    let deployment = Deployment::new(&server.database().address, &asker.url, 1);
+    let gateways = || [0, 1].map(|number| deployment.start(number).expect("it starts"));
+    let [mut a, mut b] = gateways();
+    let handed_back = call_in_session(&a.serving, 7);
+    assert!(handed_back.contains("/q/"), "{handed_back}");
+    server.stop();
+    a.kill();
+    b.kill();
+    server.start_again();
+    let [_a, b] = gateways();
+    let again = call_and_stay(&b.serving, 7);
+    assert!(again.contains("/q/"), "{again}");
+    assert_eq!(b.desk().waiting().len(), 1, "{:?}", b.desk().waiting());
+}

@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -35,8 +36,10 @@ const BEAT: Duration = Duration::from_secs(1);
 /// The pause before a lost connection is made anew.
 const PAUSE: Duration = Duration::from_millis(250);
 /// The number of times that this pause is made before a gateway that may have ended is taken to run: longer than the time in
-/// which the statement leaves that open, except after a start of the server.
+/// which the statement leaves that open.
 const PAUSES: usize = 8;
+/// The same after a start of the server, which has ended all locks of sessions: longer than a lease.
+const PAUSES_AFTER_START: usize = 44;
 /// The number of them before a gateway that holds its lock is taken to run.
 const FIRST_PAUSES: usize = 2;
 
@@ -54,6 +57,8 @@ struct ReplicaParts {
     offer: Option<(PeerOffer, [u8; 32])>,
     /// With `true` for those that hold their lock; of the others it is not known yet whether they have ended.
     running: Mutex<HashMap<String, bool>>,
+    /// `true` if the server was started less than a lease ago.
+    has_server_just_started: AtomicBool,
     /// The running gateways that take requests of this one, and those whose rows are wrong.
     peers: Mutex<ReplicaPeers>,
     notices: Arc<Notify>,
@@ -112,6 +117,7 @@ impl PostgresReplica {
             id,
             offer,
             running: Mutex::default(),
+            has_server_just_started: AtomicBool::new(false),
             peers: Mutex::default(),
             notices: Arc::default(),
             files,
@@ -179,7 +185,7 @@ impl RunningGateways for PostgresReplica {
 
     fn decide<'a>(&'a self, names: Vec<&'a str>) -> BoxFuture<'a, ()> {
         async move {
-            for made in 0..PAUSES {
+            for made in 0.. {
                 self.refresh().await;
                 let is_open = |name: &&str| match self.shared.running().get(*name) {
                     // The server may be about to free the lock of one that has just ended.
@@ -187,12 +193,16 @@ impl RunningGateways for PostgresReplica {
                     Some(false) => true,
                     None => false,
                 };
-                if !names.iter().any(is_open) {
+                let most = if self.shared.has_server_just_started.load(Ordering::Relaxed) {
+                    PAUSES_AFTER_START
+                } else {
+                    PAUSES
+                };
+                if made >= most || !names.iter().any(is_open) {
                     return;
                 }
                 tokio::time::sleep(PAUSE).await;
             }
-            self.refresh().await;
         }
         .boxed()
     }
@@ -210,6 +220,9 @@ impl ReplicaParts {
     fn found(&self, rows: &[tokio_postgres::Row]) {
         let found = |row: &tokio_postgres::Row| Some((row.try_get(0).ok()?, row.try_get(1).ok()?));
         *self.running() = rows.iter().filter_map(found).collect();
+        let has_just_started = rows.first().and_then(|row| row.try_get(7).ok());
+        self.has_server_just_started
+            .store(has_just_started.unwrap_or(false), Ordering::Relaxed);
         let Some((offer, _)) = &self.offer else {
             return;
         };

@@ -305,7 +305,8 @@ statements! {
          RETURNING pg_catalog.floor(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000::double precision)::bigint";
     // With those that may run and those that do: a connection that was lost is made anew within the time of a beat and a half,
     // and all are after a start of the server.
-    RUNNING() = "SELECT id, holds, peer_address, peer_key, peer_proof, newest_key, masters FROM ( \
+    RUNNING() = "SELECT id, holds, peer_address, peer_key, peer_proof, newest_key, masters, \
+           started > pg_catalog.clock_timestamp() - interval '10 seconds' AS has_just_started FROM ( \
            SELECT r.id, r.lease_until, r.peer_address, r.peer_key, r.peer_proof, r.newest_key, r.masters, pg_catalog.pg_postmaster_start_time() AS started, EXISTS ( \
              SELECT 1 FROM pg_catalog.pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 \
                AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()) \
