@@ -72,17 +72,15 @@ pub(crate) fn claim(raw: &str, most: usize) -> String {
 
 fn is_of_a_claim(c: char) -> bool {
     match c {
-        '"' => false,
-        // The marks of this module.
-        '‹' | '›' | '␛' | '…' => true,
-        // Letters that look like quotation marks or dots.
-        '\u{2b0}'..='\u{2ff}'
+        // `"`, and letters that look like quotation marks or dots.
+        '"'
+        | '\u{2b0}'..='\u{2ff}'
         | '\u{5f0}'..='\u{5f4}'
         | '\u{a78f}'
         | '\u{1427}'
-        | '\u{1ff8}'..='\u{206f}' => false,
-        // Signs of vowels and accents belong to their letters.
-        '\u{300}'..='\u{36f}' | '\u{900}'..='\u{eff}' => true,
+        | '\u{1ff8}'..='\u{200f}' => false,
+        // The marks of this module; and signs of vowels and accents, which belong to their letters.
+        '‹' | '›' | '␛' | '…' | '\u{300}'..='\u{36f}' | '\u{900}'..='\u{eff}' => true,
         _ => c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric(),
     }
 }
