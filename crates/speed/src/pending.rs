@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::thread;
@@ -96,7 +97,8 @@ impl PendingLoad {
     fn start(&self, gateway: &Path, folder: &Path, number: u32) -> io::Result<StartedGateway> {
         let state_of = |number: u32| folder.join(number.to_string());
         let state = state_of(number);
-        fs::create_dir(&state)?;
+        // As a gateway makes it: it warns of one that others may read.
+        fs::DirBuilder::new().mode(0o700).create(&state)?;
         if number > 0 {
             for key in ["seal.key", "identity.key"] {
                 fs::copy(state_of(0).join(key), state.join(key))?;
