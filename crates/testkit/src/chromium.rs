@@ -227,6 +227,13 @@ impl Chromium {
         loop {
             let element = self.at(css).await;
             self.let_presses_count().await;
+            // A new confirmation takes no press in its first moment.
+            for _ in 0..60 {
+                if element.is_enabled().await.unwrap_or(true) {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
             let it = serde_json::to_value(&element).expect("an element can be named");
             let _ = self.client.execute(script, vec![it]).await;
             match element.click().await {
