@@ -214,13 +214,13 @@ fn a_record_that_was_replaced_by_an_older_copy_is_noticed_and_its_answers_are_no
     let record = rusqlite::Connection::open(&file).unwrap();
     record.execute("VACUUM INTO ?1", [path(&old)]).unwrap();
     drop(record);
-    let seen = || fs::read(state.join("audit.seen")).unwrap_or_default();
-    let before = seen();
     let mut gateway = start(&state);
     let done = call_again(&mut gateway, 10, 1, 60);
     assert!(text(&done).contains("staging"), "{done}");
-    // The end of the audit is noted later than the event.
-    for _ in 0..1_200 {
+    // The end of the audit is noted later than the event, each half a minute.
+    let seen = || fs::read(state.join("audit.seen")).unwrap_or_default();
+    let before = seen();
+    for _ in 0..700 {
         if seen() != before {
             break;
         }
