@@ -72,7 +72,7 @@ pub use runtime::{migrate as migrate_record, planned_migration as planned_record
 pub use server_check::{
     ServerConnection, SupportedEras, asked_eras, note_asked_eras, supported_eras,
 };
-pub use stop_signal::before_exit;
+pub use stop_signal::{StopSignal, before_exit};
 pub use transports::process::kill_servers;
 pub use transports::raw_server::{RawLine, RawServer};
 pub use transports::server_stderr::SERVER_STDERR;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::Runtime;
 use crate::transports::process::kill_servers;
 
 /// The time in which several signals count as one.
@@ -29,13 +30,13 @@ pub(crate) fn exit(code: i32) -> ! {
 
 /// The signals that stop a gateway. They are caught from the moment in which this is made, so that none of them ends a
 /// gateway that has said it is there.
-pub(crate) struct StopSignal(Option<Signals>);
+pub struct StopSignal(Option<Signals>);
 
 impl StopSignal {
-    /// Begins to catch SIGTERM and SIGINT (Ctrl-C elsewhere), and unless the gateway `reads_again` for SIGHUP, which
-    /// means that the terminal was closed. Must be called in a tokio runtime.
-    pub(crate) fn catch(reads_again: bool) -> Self {
-        let signals = Signals::new(reads_again);
+    /// Begins to catch SIGTERM and SIGINT (Ctrl-C elsewhere), and SIGHUP too, which means that the terminal was closed,
+    /// unless the gateway reloads its file at it. Must be called in a tokio runtime.
+    pub fn catch(runtime: &Runtime) -> Self {
+        let signals = Signals::new(runtime.reads_file_again());
         if signals.is_none() {
             tracing::error!("the gateway cannot listen for signals");
         }

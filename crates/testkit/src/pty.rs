@@ -171,7 +171,13 @@ impl TestTerminal {
 
     /// Waits for the child to end and returns its exit code.
     pub fn ended(&mut self) -> u32 {
-        self.child.wait().unwrap().exit_code()
+        for _ in 0..MAX_POLLS {
+            if let Some(ended) = self.child.try_wait().unwrap() {
+                return ended.exit_code();
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        panic!("it did not end; the screen is:\n{}", self.seen());
     }
 
     /// Returns the process id of the child, for signals.

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use mcp_elicit_client::sign_in::SignInError;
 use mcp_elicit_gateway::config::{Config, ConfiguredServer, ServerTarget};
-use mcp_elicit_gateway::{Runtime, StartError, kill_servers, serve_http, serve_program, serve_url};
+use mcp_elicit_gateway::{
+    Runtime, StartError, StopSignal, kill_servers, serve_http, serve_program, serve_url,
+};
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::key_files::{FULL, KeyFileError};
 use mcp_elicit_record::state_file;
@@ -298,11 +300,38 @@ async fn serve_clients(
     listener: Option<tokio::net::TcpListener>,
     from: &ConfiguredIn,
 ) -> Result<(), Failure> {
-    let failed = |fault| cannot_start(fault, from);
     let Some(server) = config.servers.first().cloned() else {
         return Err(Failure::usage("no server named"));
     };
-    if listener.is_none() && io::stdin().is_terminal() {
+    let Some(listener) = listener else {
+        return serve_stdio(runtime, config.max_frame, server, from).await;
+    };
+    let bound = listener
+        .local_addr()
+        .map_err(|error| Failure::connection("the gateway broke").because(error))?;
+    // Made before it is said to serve: from then on a signal hands back the held calls.
+    let serving = serve_http(runtime, &config, listener);
+    if let [_only] = config.servers.as_slice() {
+        output::say(format_args!("serving: http://{bound}/mcp"));
+    } else {
+        for server in &config.servers {
+            let name = &server.settings.server;
+            output::say(format_args!("serving: http://{bound}/mcp/{name}"));
+        }
+    }
+    serving.await.map_err(|fault| cannot_start(fault, from))
+}
+
+/// Serves the client on stdin and stdout.
+async fn serve_stdio(
+    runtime: Runtime,
+    max_frame: usize,
+    server: ConfiguredServer,
+    from: &ConfiguredIn,
+) -> Result<(), Failure> {
+    // Made before Ctrl-C is spoken of.
+    let stop = StopSignal::catch(&runtime);
+    if io::stdin().is_terminal() {
         say_what_is_waited_for();
         tokio::spawn(async {
             if tokio::signal::ctrl_c().await.is_ok() {
@@ -310,43 +339,16 @@ async fn serve_clients(
             }
         });
     }
-    match (listener, &server.target) {
-        (None, ServerTarget::Program(program)) => {
-            let (program, max_frame) = (program.clone(), config.max_frame);
-            let serving = tokio::task::spawn_blocking(move || {
-                serve_program(&runtime, &server, &program, max_frame)
-            });
-            serving
-                .await
-                .map_err(|error| Failure::connection("the gateway broke").because(error))?
-                .map_err(failed)
+    let serving = tokio::task::spawn_blocking(move || match &server.target {
+        ServerTarget::Program(program) => {
+            serve_program(&runtime, &server, program, max_frame, stop)
         }
-        (None, ServerTarget::Url(at)) => {
-            let (at, max_frame) = (at.clone(), config.max_frame);
-            let serving =
-                tokio::task::spawn_blocking(move || serve_url(&runtime, &server, &at, max_frame));
-            serving
-                .await
-                .map_err(|error| Failure::connection("the gateway broke").because(error))?
-                .map_err(failed)
-        }
-        (Some(listener), _) => {
-            let bound = listener
-                .local_addr()
-                .map_err(|error| Failure::connection("the gateway broke").because(error))?;
-            // Made before it is said to serve: from then on a signal hands back the held calls.
-            let serving = serve_http(runtime, &config, listener);
-            if let [_only] = config.servers.as_slice() {
-                output::say(format_args!("serving: http://{bound}/mcp"));
-            } else {
-                for server in &config.servers {
-                    let name = &server.settings.server;
-                    output::say(format_args!("serving: http://{bound}/mcp/{name}"));
-                }
-            }
-            serving.await.map_err(failed)
-        }
-    }
+        ServerTarget::Url(at) => serve_url(&runtime, &server, at, max_frame, stop),
+    });
+    serving
+        .await
+        .map_err(|error| Failure::connection("the gateway broke").because(error))?
+        .map_err(|fault| cannot_start(fault, from))
 }
 
 /// Explains a gateway that is started in a terminal and seems to do nothing: it waits for a client, which normally

@@ -339,6 +339,9 @@ async fn reseal(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// What is said of a key that no value needs and that wraps the others.
+const OPENS_NOTHING: &str = "opens no values any more, and stays in seal.key as the master key";
+
 async fn retire(folder: &StateFolder) -> Result<Exit, Failure> {
     check_has_keys(folder)?;
     // Until the keys are deleted, so that no gateway starts meanwhile.
@@ -368,27 +371,36 @@ async fn retire(folder: &StateFolder) -> Result<Exit, Failure> {
     };
     let masters = masters.map_err(unreadable)?;
     drop(lease);
-    if !retired.is_empty() {
-        let ids: Vec<_> = retired.iter().map(KeyId::to_string).collect();
-        let change = format!(
-            "no value needs these keys, which were deleted: {}",
-            ids.join(", ")
-        );
-        note_change(folder, &change).await;
+    let (kept, deleted): (Vec<_>, Vec<_>) = retired
+        .iter()
+        .map(KeyId::to_string)
+        .partition(|id| masters.contains(id));
+    let mut changes = Vec::new();
+    if !deleted.is_empty() {
+        let ids = deleted.join(", ");
+        changes.push(format!(
+            "no value needs these keys, which were deleted: {ids}"
+        ));
     }
-    for id in &retired {
+    if !kept.is_empty() {
+        let ids = kept.join(", ");
+        changes.push(format!("{ids} {OPENS_NOTHING}"));
+    }
+    if !changes.is_empty() {
+        note_change(folder, &changes.join("; ")).await;
+    }
+    for id in &deleted {
         output::print(id)?;
-        if masters.contains(&id.to_string()) {
-            output::say(format_args!(
-                "{id} opens no values any more, and stays in seal.key as the master key"
-            ));
-        }
     }
-    output::say(match retired.len() {
+    for id in &kept {
+        output::say(format_args!("{id} {OPENS_NOTHING}"));
+    }
+    output::say(match deleted.len() {
         0 if needed.any => {
             "values of an earlier version name no key, so any may be needed: nothing was deleted"
                 .to_owned()
         }
+        0 if !kept.is_empty() => "no other key was deleted".to_owned(),
         0 => "every key is needed: nothing was deleted; `mcp-elicit keys reseal` seals the values of earlier keys anew".to_owned(),
         1 => "1 key was deleted".to_owned(),
         count => format!("{count} keys were deleted"),

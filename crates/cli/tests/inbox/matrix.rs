@@ -3,6 +3,7 @@
 //! states the reason.
 
 mod client;
+mod gateways;
 mod server;
 
 use std::collections::BTreeMap;
@@ -11,11 +12,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use mcp_elicit_testkit::postgres::PostgresServer;
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, NO_LIMITS, api};
+use crate::gateway::api;
 use crate::raw::text;
 use client::Client;
+use gateways::{Gateways, RecordPlace};
 use server::Server;
 
 /// The revision without sessions, where a server asks in its results.
@@ -309,21 +312,11 @@ fn ask(client: &mut Client<'_>, wiring: Wiring, asks: Asks, server: &Server) {
 
 /// A client that declines at once, before a gateway that takes no act for a person's which comes that soon: the person in
 /// the inbox answers. Returns the numbers of questions that were asked in the dialog and answered in the inbox.
-fn instant_answers(wiring: Wiring) -> (usize, usize) {
-    let state = tempfile::tempdir().unwrap();
+fn instant_answers(wiring: Wiring, record: RecordPlace) -> (usize, usize) {
     let server = Server::start(wiring.server, wiring.server_over);
-    let mut more = [&NO_LIMITS[..], &["--doubt", "60s"]].concat();
-    if wiring.client_over == Over::Http {
-        more.extend(["--listen", "127.0.0.1:0"]);
-    }
-    let target = server.target();
-    let target: Vec<&str> = target.iter().map(String::as_str).collect();
-    let mut gateway = Gateway::start(state.path(), &more, &target);
-    let (inbox, token) = (gateway.inbox.clone(), gateway.token.clone());
-    let mut client = match &gateway.serving.clone() {
-        None => Client::on_stdio(&mut gateway, wiring.client, wiring.capability),
-        Some(at) => Client::over_http(at, "client0", wiring.client, wiring.capability),
-    };
+    let mut gateways = Gateways::start(record, wiring, &server, &["--doubt", "60s"]);
+    let (inbox, token) = (gateways.inbox.clone(), gateways.token.clone());
+    let mut client = gateways.client(wiring);
     client.instant = Some("decline");
     with_person(&inbox, &token, || {
         assert_eq!(text(&client.run("form", 16)), "accept:for 16");
@@ -523,7 +516,7 @@ struct Outcome {
     failed: Vec<String>,
 }
 
-fn run(wiring: Wiring) -> Outcome {
+fn run(wiring: Wiring, record: RecordPlace) -> Outcome {
     let mut outcome = Outcome::default();
     let place = |asks: Asks| format!("{wiring}, {asks:?}");
     let (never, cells): (Vec<Asks>, Vec<Asks>) = ASKS
@@ -536,26 +529,19 @@ fn run(wiring: Wiring) -> Outcome {
     if cells.is_empty() {
         return outcome;
     }
-    let state = tempfile::tempdir().unwrap();
     let server = Server::start(wiring.server, wiring.server_over);
-    let mut more = NO_LIMITS.to_vec();
-    if wiring.client_over == Over::Http {
-        more.extend(["--listen", "127.0.0.1:0"]);
-    }
-    let target = server.target();
-    let target: Vec<&str> = target.iter().map(String::as_str).collect();
-    let mut gateway = Gateway::start(state.path(), &more, &target);
-    let (inbox, token) = (gateway.inbox.clone(), gateway.token.clone());
-    let at = gateway.serving.clone();
-    let mut client = match &at {
-        None => Client::on_stdio(&mut gateway, wiring.client, wiring.capability),
-        Some(at) => Client::over_http(at, "client0", wiring.client, wiring.capability),
-    };
+    let mut gateways = Gateways::start(record, wiring, &server, &[]);
+    let (inbox, token, at) = (
+        gateways.inbox.clone(),
+        gateways.token.clone(),
+        gateways.at.clone(),
+    );
+    let mut client = gateways.client(wiring);
     for asks in cells {
         client.asked.clear();
         client.logged.clear();
         let cell = || match asks {
-            Asks::InstantAnswers => instant_answers(wiring),
+            Asks::InstantAnswers => instant_answers(wiring, record),
             Asks::TimesOutInSilence => times_out_in_silence(&mut client, &inbox, &token, &server),
             _ => with_person(&inbox, &token, || {
                 if asks == Asks::FiftyCalls {
@@ -598,6 +584,18 @@ const AT_ONCE: usize = 4;
 
 #[test]
 fn every_cell_comes_out_as_stated() {
+    run_all(RecordPlace::File);
+}
+
+/// Two gateways with one database come out as one with a file.
+#[test]
+fn every_cell_comes_out_as_stated_with_a_database_and_behind_a_balancer() {
+    if let Some(database) = PostgresServer::shared() {
+        run_all(RecordPlace::Database(database));
+    }
+}
+
+fn run_all(record: RecordPlace) {
     if cfg!(windows)
         || std::process::Command::new("bash")
             .arg("--version")
@@ -615,7 +613,7 @@ fn every_cell_comes_out_as_stated() {
                 threads.spawn(|| {
                     let mut outcomes = Vec::new();
                     while let Some(wiring) = wirings.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let outcome = std::panic::catch_unwind(|| run(*wiring));
+                        let outcome = std::panic::catch_unwind(|| run(*wiring, record));
                         outcomes.push(outcome.unwrap_or_else(|panic| Outcome {
                             failed: vec![format!("{wiring}: {}", words(&*panic))],
                             ..Outcome::default()

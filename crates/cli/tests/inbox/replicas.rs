@@ -3,7 +3,7 @@
 //! to another call.
 
 mod away;
-mod balancer;
+pub(crate) mod balancer;
 mod clock;
 mod forwarded;
 mod kill_run;
@@ -12,8 +12,11 @@ mod load;
 mod owner_ended;
 mod pooled;
 mod replica;
+mod restored;
 mod retries;
 mod rounds_client;
 mod sessions;
 mod traced;
 mod upgraded;
+
+pub(crate) use replica::{Deployment, Replica};

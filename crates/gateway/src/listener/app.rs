@@ -58,7 +58,7 @@ pub fn serve(
     config: &Config,
     listener: TcpListener,
 ) -> BoxFuture<'_, Result<(), StartError>> {
-    let signal = StopSignal::catch(runtime.reads_file_again());
+    let signal = StopSignal::catch(&runtime);
     Box::pin(serve_until_stopped(runtime, config, listener, signal))
 }
 

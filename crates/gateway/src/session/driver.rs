@@ -99,6 +99,7 @@ impl Driver {
     /// that the store can write them in one step.
     async fn work(&self, jobs: &mut Vec<SessionJob>) -> ControlFlow<()> {
         let mut together: Vec<PendingChange> = Vec::new();
+        let mut goes_on = ControlFlow::Continue(());
         for job in jobs.drain(..) {
             match job {
                 SessionJob::Change(change) => {
@@ -108,14 +109,12 @@ impl Driver {
                     together.push(change);
                 }
                 SessionJob::Flush => self.session.client.flush(),
-                SessionJob::End => {
-                    self.make(&mut together).await;
-                    return ControlFlow::Break(());
-                }
+                // A delivery whose answer led to the end may be confirmed after it.
+                SessionJob::End => goes_on = ControlFlow::Break(()),
             }
         }
         self.make(&mut together).await;
-        ControlFlow::Continue(())
+        goes_on
     }
 
     async fn make(&self, changes: &mut Vec<PendingChange>) {

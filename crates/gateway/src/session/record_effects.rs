@@ -37,14 +37,13 @@ impl PendingChange {
         others == 0 || self.records.is_empty() && !self.is_of_a_call
     }
 
-    /// Makes the change if it need not wait, and returns the relay's event; otherwise returns the begun change.
-    ///
-    /// What has begun may hold a lock or a connection that the driver's current change waits for, so it goes on in a
-    /// task of its own until the driver comes to it.
+    /// Makes the change if it need not wait, and returns the relay's event. Otherwise returns the begun change, which goes
+    /// on in a task of its own until the driver comes to it.
     pub(super) fn make_now(mut self, session: &Session) -> Result<Option<Event>, Self> {
         if let Some(then) = (&mut self.change).now_or_never() {
             return Ok(then(session));
         }
+        // It may hold a lock or a connection that the driver's current change waits for.
         let begun = session.runtime.spawn(self.change);
         let change = async move {
             match begun.await {

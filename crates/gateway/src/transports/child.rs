@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, BufReader};
 use std::process::ChildStdout;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -45,6 +45,7 @@ pub(crate) struct ChildTransport {
     restarts: AtomicU64,
     /// The bytes that wait for it. Clients' requests are held back where they are read ([`QUEUED`]).
     waiting: ByteShare,
+    reports: Reports,
     /// `true` from the decision to end the process because too much waits for it, until the next one starts.
     is_overfull: AtomicBool,
     /// The time that a full pipe is waited for before another thread takes over.
@@ -74,6 +75,7 @@ impl ChildTransport {
             process: Mutex::new(Some(process)),
             restarts: AtomicU64::new(0),
             waiting: ByteShare::new(&UNWRITTEN),
+            reports: Reports::default(),
             is_overfull: AtomicBool::new(false),
             room_wait,
             _counted: counted,
@@ -255,6 +257,7 @@ impl ServerTransport for ChildTransport {
     fn close(&self) {
         let left = self.pipe.close_within(GRACE);
         self.report();
+        self.reports.wait_within(GRACE);
         let ended = self.take_process().map(|process| process.end(left));
         if let Some(Err(error)) = ended {
             tracing::warn!(%error, "a server could not be ended");
@@ -280,8 +283,10 @@ impl ChildTransport {
     /// Tells the session the results of written answers, and counts what still waits.
     fn report(&self) {
         let _fewer = self.waiting.set(self.pipe.unwritten());
-        let reports = self.pipe.take_reports();
-        let Some(session) = self.session().filter(|_| !reports.is_empty()) else {
+        let Some((reports, _until_told)) = self.reports.begin(|| self.pipe.take_reports()) else {
+            return;
+        };
+        let Some(session) = self.session() else {
             return;
         };
         for (delivery, written) in reports {
@@ -297,6 +302,48 @@ impl ChildTransport {
                 },
             });
         }
+    }
+}
+
+/// The number of threads that tell the session of written answers. A session waits for them at its end, since what it
+/// learns later is not recorded.
+#[derive(Default)]
+struct Reports {
+    running: Mutex<usize>,
+    ended: Condvar,
+}
+
+/// One of the [`Reports`], until it is dropped.
+struct RunningReport<'r>(&'r Reports);
+
+impl Reports {
+    /// Takes what is to be reported, if there is anything.
+    fn begin<T>(&self, take: impl FnOnce() -> Vec<T>) -> Option<(Vec<T>, RunningReport<'_>)> {
+        let mut running = self.running();
+        let taken = take();
+        if taken.is_empty() {
+            return None;
+        }
+        *running += 1;
+        Some((taken, RunningReport(self)))
+    }
+
+    fn wait_within(&self, most: Duration) {
+        let waited = self
+            .ended
+            .wait_timeout_while(self.running(), most, |running| *running > 0);
+        drop(waited);
+    }
+
+    fn running(&self) -> MutexGuard<'_, usize> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for RunningReport<'_> {
+    fn drop(&mut self) {
+        *self.0.running() -= 1;
+        self.0.ended.notify_all();
     }
 }
 

@@ -152,6 +152,7 @@ pub fn serve_program(
     server: &ConfiguredServer,
     program: &Program,
     max_frame: usize,
+    stop: StopSignal,
 ) -> Result<(), StartError> {
     let client = StdioClient::open().map_err(fault_of(server))?;
     let most = if server.share_child {
@@ -187,7 +188,7 @@ pub fn serve_program(
         }
     };
     let pool = Pool::growing(Box::new(start), most, ChildAccount::of_one_client());
-    serve_client(runtime, server, &pool, max_frame)
+    serve_client(runtime, server, &pool, max_frame, stop)
 }
 
 /// Serves one client on stdin and stdout, with a server over HTTP, until the client ends. Must be called on a thread
@@ -197,6 +198,7 @@ pub fn serve_url(
     server: &ConfiguredServer,
     at: &HttpTarget,
     max_frame: usize,
+    stop: StopSignal,
 ) -> Result<(), StartError> {
     let client = StdioClient::open().map_err(fault_of(server))?;
     let tokio = tokio::runtime::Handle::current();
@@ -224,7 +226,7 @@ pub fn serve_url(
     };
     let pool = Pool::of_one(Box::new(start));
     pool.first()?;
-    serve_client(runtime, server, &pool, max_frame)
+    serve_client(runtime, server, &pool, max_frame, stop)
 }
 
 /// Opens a session for this client.
@@ -251,10 +253,11 @@ fn serve_client(
     server: &ConfiguredServer,
     pool: &Arc<Pool>,
     max_frame: usize,
+    stop: StopSignal,
 ) -> Result<(), StartError> {
     // At once, so that a server that cannot be started is reported before the client sends anything.
     pool.first()?;
-    stop_on_signal(pool, runtime.clone());
+    stop_on_signal(pool, runtime.clone(), stop);
     if let Err(error) = StdioClient::read(pool, max_frame) {
         tracing::warn!(server = %server.settings.server, %error, "the client's messages cannot be read any more");
     }
@@ -279,9 +282,8 @@ pub(crate) fn drive(driver: Driver) -> io::Result<thread::JoinHandle<()>> {
 }
 
 /// Handles the stop signal: held calls are handed back, the servers are ended, then the process ends.
-fn stop_on_signal(pool: &Arc<Pool>, runtime: Runtime) {
+fn stop_on_signal(pool: &Arc<Pool>, runtime: Runtime, signal: StopSignal) {
     let pool = Arc::downgrade(pool);
-    let signal = StopSignal::catch(runtime.reads_file_again());
     tokio::spawn(async move {
         signal.received().await;
         let Some(pool) = pool.upgrade() else {

@@ -19,6 +19,7 @@ use mcp_elicit_core::wire::{CallKind, Mode};
 use mcp_elicit_policy::people::Addressee;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use tokio::task::JoinError;
 
 use crate::IdentityKey;
 use crate::audit::AuditFilter;
@@ -439,6 +440,20 @@ pub struct AuditEntry {
     /// HMAC-SHA-256 over the previous hash (or nothing) and the entry, in hex after `k1:`; plain SHA-256 in links of
     /// older versions.
     pub hash: String,
+}
+
+/// Returns the result of a task, or passes its panic on.
+pub(crate) async fn result_of_task<T>(
+    done: Result<Result<T, RecordStoreError>, JoinError>,
+) -> Result<T, RecordStoreError> {
+    match done {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is shutting down, and the process with it.
+            Err(_cancelled) => std::future::pending().await,
+        },
+    }
 }
 
 /// Logs a question that is left out of a list, since this version cannot read its row: one row takes no list away.

@@ -49,7 +49,8 @@ use super::{
     AuditEntry, ChainKey, Crash, DatabaseError, DatabaseFault, FinishedCall, KeyedContents,
     ListQuery, OpenCount, OpenFigures, Purge, RecordContents, RecordFuture, RecordStore,
     RecordStoreError, ResealedRow, Row, RunningCall, SERVERS_LEARNED, SealedQuery, SealedRow,
-    StoredGrant, StoredOf, UnattendedCall, UsedValue, Write, smallest_number, tell_left_out,
+    StoredGrant, StoredOf, UnattendedCall, UsedValue, Write, result_of_task, smallest_number,
+    tell_left_out,
 };
 use crate::audit::AuditFilter;
 use crate::used::UsedKind;
@@ -228,14 +229,8 @@ impl Sqlite {
     ) -> RecordFuture<'static, T> {
         let file = self.file.clone();
         async move {
-            match tokio::task::spawn_blocking(move || work(&mut lock(&file))).await {
-                Ok(done) => done,
-                Err(error) => match error.try_into_panic() {
-                    Ok(panic) => std::panic::resume_unwind(panic),
-                    // The runtime is shutting down, and the process with it.
-                    Err(_cancelled) => std::future::pending().await,
-                },
-            }
+            let done = tokio::task::spawn_blocking(move || work(&mut lock(&file))).await;
+            result_of_task(done).await
         }
         .boxed()
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use mcp_elicit_testkit::postgres::PostgresServer;
 
 use super::load::{report, set};
-use super::replica::{Deployment, Desk, LOOK, LOOKS};
+use super::replica::{Deployment, Desk};
 use super::rounds_client::make_call;
 use crate::asker::Asker;
 use crate::http::PATIENCE;
@@ -38,14 +38,7 @@ fn answered(a: &str, b: &Desk, number: u64) -> Duration {
     let (result, came) = waits.join().unwrap();
     assert_eq!(result, value);
     // The delivery is noted after the result.
-    let is_noted = (0..LOOKS).any(|_| {
-        let is_noted = b.row(&id)["delivery"] == "delivered";
-        if !is_noted {
-            thread::sleep(LOOK);
-        }
-        is_noted
-    });
-    assert!(is_noted);
+    assert!(b.is_delivered(&id));
     came.saturating_duration_since(given)
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::collector;
-use crate::gateway::{NO_LIMITS, host, listen};
+use crate::gateway::{Gateway, NO_LIMITS, host, listen};
 use crate::http::{Reply, send_within};
 use crate::raw::{self, Raw};
 
@@ -43,6 +43,7 @@ pub(crate) struct Deployment {
     drain: String,
     /// The collector of traces.
     collector: Option<String>,
+    options: Vec<String>,
 }
 
 impl Deployment {
@@ -56,14 +57,29 @@ impl Deployment {
             forwards: false,
             drain: "0".to_owned(),
             collector: None,
+            options: Vec::new(),
         }
     }
 
     /// Lets each of the replicas start this program as its server.
     pub(crate) fn before_program(self, program: &[&str]) -> Self {
         let words = ["--"].iter().chain(program);
+        let words: Vec<_> = words.map(|word| (*word).to_owned()).collect();
+        self.before(&words)
+    }
+
+    /// Lets each of the replicas reach the server that these arguments name.
+    pub(crate) fn before(self, server: &[String]) -> Self {
         Self {
-            server: words.map(|word| (*word).to_owned()).collect(),
+            server: server.to_vec(),
+            ..self
+        }
+    }
+
+    /// Gives each of the replicas these options too.
+    pub(crate) fn with(self, options: &[&str]) -> Self {
+        Self {
+            options: options.iter().map(|option| (*option).to_owned()).collect(),
             ..self
         }
     }
@@ -93,7 +109,7 @@ impl Deployment {
     }
 
     /// Returns the state folder of this replica. Each has the keys of the first.
-    fn state(&self, number: usize) -> PathBuf {
+    pub(crate) fn state(&self, number: usize) -> PathBuf {
         let of = |number: usize| self.folder.path().join(number.to_string());
         let (first, own) = (of(0), of(number));
         if number > 0 && !own.exists() {
@@ -105,15 +121,19 @@ impl Deployment {
         own
     }
 
-    /// Returns the command that starts this replica.
-    fn command(&self, number: usize) -> Command {
+    /// Returns the command that starts this replica, which serves clients over HTTP or one on stdio.
+    fn command(&self, number: usize, over_http: bool) -> Command {
         let state = self.state(number);
         let at = "127.0.0.1:0";
-        let mut more = vec!["--record", &self.record, "--listen", at, "--inbox", at];
+        let mut more = vec!["--record", &self.record, "--inbox", at];
         more.extend(["--hold", &self.hold, "--drain", &self.drain]);
         more.extend(NO_LIMITS);
-        if self.forwards {
-            more.extend(["--peer-listen", at]);
+        more.extend(self.options.iter().map(String::as_str));
+        if over_http {
+            more.extend(["--listen", at]);
+            if self.forwards {
+                more.extend(["--peer-listen", at]);
+            }
         }
         let server: Vec<&str> = self.server.iter().map(String::as_str).collect();
         let mut command = of_measured_program(raw::gateway(&state, &more, &server));
@@ -124,9 +144,15 @@ impl Deployment {
         command
     }
 
+    /// Starts this replica for a client on stdio.
+    pub(crate) fn on_stdio(&self, number: usize) -> Gateway {
+        let command = self.command(number, false);
+        Gateway::without_link(&self.state(number), command, false)
+    }
+
     /// Starts this replica. Returns `None` if it ends at once, as it does while the database is away.
     pub(crate) fn start(&self, number: usize) -> Option<Replica> {
-        let mut process = Raw::start(self.command(number));
+        let mut process = Raw::start(self.command(number, true));
         let (links, said) = listen(process.child.stderr.take().unwrap());
         // The end of its stderr ends the links.
         let link = || links.recv().ok().map(|link| host(&link));
@@ -144,7 +170,7 @@ impl Deployment {
 
     /// Starts this replica, which must end at once. Returns its exit code and what it said.
     pub(crate) fn refused(&self, number: usize) -> (Option<i32>, String) {
-        let mut command = self.command(number);
+        let mut command = self.command(number, true);
         let ended = command.stdin(Stdio::null()).output().unwrap();
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
         (ended.status.code(), said)
@@ -247,6 +273,14 @@ impl Desk {
     pub(crate) fn row(&self, id: &str) -> Value {
         let row = self.api("GET", &format!("/api/questions/{id}"), "");
         row.map(|row| row.json()).unwrap_or_default()
+    }
+
+    /// Waits until the answer to this question is delivered. Returns `false` if it is not in time.
+    pub(crate) fn is_delivered(&self, id: &str) -> bool {
+        (0..LOOKS).any(|_| {
+            sleep(LOOK);
+            self.row(id)["delivery"] == "delivered"
+        })
     }
 
     /// Accepts a question with this value. Returns the status of the response, if there is one.

@@ -6,6 +6,7 @@ use std::thread;
 
 use mcp_elicit_testkit::postgres::PostgresServer;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::replica::{Deployment, Desk, LOOK, LOOKS};
 use super::rounds_client::make_call;
@@ -76,6 +77,20 @@ for line in sys.stdin:
         send({'id': number, 'error': {'code': -32601, 'message': 'no such method'}})
 ";
 
+/// Returns a deployment before this program, whose processes write what they get to the file `got` in the folder. Returns
+/// `None` where PostgreSQL or Python is missing.
+fn before(program: &str) -> Option<(Deployment, TempDir)> {
+    let server = PostgresServer::shared()?;
+    if no_python() {
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("got");
+    let program = ["python3", "-c", program, file.to_str().unwrap()];
+    let deployment = Deployment::new(&server.database().address, "", 3_600);
+    Some((deployment.before_program(&program), folder))
+}
+
 /// Returns what the processes of the server got: the numbers of calls, and the values.
 fn got(file: &Path) -> Vec<(u64, String)> {
     let lines = std::fs::read_to_string(file).unwrap_or_default();
@@ -90,14 +105,6 @@ fn retry(round: &Value, value: &str) -> Value {
     let key = requests.keys().next().unwrap().clone();
     let answer = json!({"action": "accept", "content": {"value": value}});
     json!({"requestState": round["result"]["requestState"], "inputResponses": {key: answer}})
-}
-
-/// Waits until the answer to this question is delivered.
-fn is_delivered(desk: &Desk, id: &str) -> bool {
-    (0..LOOKS).any(|_| {
-        thread::sleep(LOOK);
-        desk.row(id)["delivery"] == "delivered"
-    })
 }
 
 /// Makes a call, and returns the retry of its client, and the id of its question.
@@ -116,17 +123,10 @@ fn result_at(at: &str, number: u64, retry: &Value) -> String {
 
 #[test]
 fn a_retry_at_another_gateway_brings_the_answer_and_nobody_is_asked_twice() {
-    let Some(server) = PostgresServer::shared() else {
+    let Some((deployment, folder)) = before(SERVER) else {
         return;
     };
-    if no_python() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("got");
-    let program = ["python3", "-c", SERVER, file.to_str().unwrap()];
-    let deployment =
-        Deployment::new(&server.database().address, "", 3_600).before_program(&program);
     let [mut a, b] = [0, 1].map(|number| deployment.start(number).expect("it starts"));
     let desk = b.desk();
     // Both gateways go on running. The client answers, or a person has answered before.
@@ -142,7 +142,7 @@ fn a_retry_at_another_gateway_brings_the_answer_and_nobody_is_asked_twice() {
         }
         let value = person.map_or("of the client", |_| "of a person");
         assert_eq!(result_at(&to.serving, number, &retry), value, "{number}");
-        assert!(is_delivered(&desk, &id), "{number}: {}", desk.row(&id));
+        assert!(desk.is_delivered(&id), "{number}: {}", desk.row(&id));
         assert_eq!(desk.waiting(), [], "{number}: it was not asked twice");
         assert_eq!(got(&file).last(), Some(&(number, value.to_owned())));
     }
@@ -150,7 +150,7 @@ fn a_retry_at_another_gateway_brings_the_answer_and_nobody_is_asked_twice() {
     let (retry, id) = asked_at(&a.serving, &desk, 5);
     a.kill();
     assert_eq!(result_at(&b.serving, 5, &retry), "of the client");
-    assert!(is_delivered(&desk, &id), "{}", desk.row(&id));
+    assert!(desk.is_delivered(&id), "{}", desk.row(&id));
     assert_eq!(desk.waiting(), []);
     assert_eq!(got(&file).len(), 5, "{:?}", got(&file));
 }
@@ -158,22 +158,15 @@ fn a_retry_at_another_gateway_brings_the_answer_and_nobody_is_asked_twice() {
 /// The first gateway has a call at the server, which waits for the answer.
 #[test]
 fn a_retry_at_another_gateway_ends_the_call_that_waits_at_the_first() {
-    let Some(server) = PostgresServer::shared() else {
+    let Some((deployment, folder)) = before(PUSHING) else {
         return;
     };
-    if no_python() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("got");
-    let program = ["python3", "-c", PUSHING, file.to_str().unwrap()];
-    let deployment =
-        Deployment::new(&server.database().address, "", 3_600).before_program(&program);
     let [a, b] = [0, 1].map(|number| deployment.start(number).expect("it starts"));
     let desk = b.desk();
     let (retry, id) = asked_at(&a.serving, &desk, 1);
     assert_eq!(result_at(&b.serving, 1, &retry), "of the client");
-    assert!(is_delivered(&desk, &id), "{}", desk.row(&id));
+    assert!(desk.is_delivered(&id), "{}", desk.row(&id));
     assert_eq!(desk.waiting(), [], "it was not asked twice");
     let all = || got(&file).len() == 2;
     let has_ended = (0..LOOKS).any(|_| {

@@ -16,13 +16,13 @@ use futures::{FutureExt as _, StreamExt as _};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Notify, OnceCell};
-use tokio::task::{JoinError, JoinHandle, JoinSet};
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, Row as Columns};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::super::{DatabaseError, DatabaseFault, RecordStoreError};
+use super::super::{DatabaseError, DatabaseFault, RecordStoreError, result_of_task};
 use super::answered::AnsweredWithin;
 use super::encoded_value::EncodedValue;
 #[cfg(unix)]
@@ -330,19 +330,11 @@ impl PostgresDatabase {
         let values = EncodedValue::of_all(&statement, values)?;
         self.spawned_while_awaited(async move {
             let values = EncodedValue::borrowed(&values);
-            let mut tries = 0..TRIES;
-            loop {
-                let done = async {
-                    let client = database.client().await?;
-                    query(&client, &statement, &values).await
-                };
-                match done.await {
-                    Err(fault) if is_passing(&fault) && tries.next().is_some() => {
-                        database.pause().await;
-                    }
-                    done => return done,
-                }
-            }
+            let attempt = || async {
+                let client = database.client().await?;
+                query(&client, &statement, &values).await
+            };
+            database.repeated(attempt).await
         })
         .await
     }
@@ -368,19 +360,11 @@ impl PostgresDatabase {
         let values = EncodedValue::of_all(&statement, values)?;
         self.spawned_while_awaited(async move {
             let values = EncodedValue::borrowed(&values);
-            let mut tries = 0..TRIES;
-            loop {
-                let done = async {
-                    let client = database.client().await?;
-                    execute(&client, &statement, &values).await
-                };
-                match done.await {
-                    Err(fault) if is_passing(&fault) && tries.next().is_some() => {
-                        database.pause().await;
-                    }
-                    done => return done,
-                }
-            }
+            let attempt = || async {
+                let client = database.client().await?;
+                execute(&client, &statement, &values).await
+            };
+            database.repeated(attempt).await
         })
         .await
     }
@@ -396,21 +380,27 @@ impl PostgresDatabase {
     ) -> Result<T, RecordStoreError> {
         let database = self.clone();
         self.spawned(async move {
-            let mut tries = 0..TRIES;
-            loop {
-                let done = async {
-                    let client = database.client().await?;
-                    in_transaction(&client, &work).await
-                };
-                match done.await {
-                    Err(fault) if is_passing(&fault) && tries.next().is_some() => {
-                        database.pause().await;
-                    }
-                    done => return done,
-                }
-            }
+            let attempt = || async {
+                let client = database.client().await?;
+                in_transaction(&client, &work).await
+            };
+            database.repeated(attempt).await
         })
         .await
+    }
+
+    /// Makes an attempt again, after a pause each time, while the connection is lost or the database is away.
+    async fn repeated<T, F: Future<Output = Result<T, RecordStoreError>>>(
+        &self,
+        attempt: impl Fn() -> F,
+    ) -> Result<T, RecordStoreError> {
+        let mut tries = 0..TRIES;
+        loop {
+            match attempt().await {
+                Err(fault) if is_passing(&fault) && tries.next().is_some() => self.pause().await,
+                done => return done,
+            }
+        }
     }
 
     /// Runs work on the thread of the connections, to its end even if nobody waits for it any more.
@@ -418,7 +408,7 @@ impl PostgresDatabase {
         &self,
         work: impl Future<Output = Result<T, RecordStoreError>> + Send + 'static,
     ) -> Result<T, RecordStoreError> {
-        ended_task(self.handle()?.spawn(work).await).await
+        result_of_task(self.handle()?.spawn(work).await).await
     }
 
     /// Runs work on the thread of the connections, until it ends or this future is dropped. A caller that does not poll
@@ -430,7 +420,7 @@ impl PostgresDatabase {
         let mut tasks = JoinSet::new();
         tasks.spawn_on(work, self.handle()?);
         match tasks.join_next().await {
-            Some(done) => ended_task(done).await,
+            Some(done) => result_of_task(done).await,
             None => Err(RecordStoreError::Closed),
         }
     }
@@ -499,20 +489,6 @@ impl PostgresDatabase {
         } else {
             run()
         }
-    }
-}
-
-/// Returns the result of a task of the connections' thread.
-async fn ended_task<T>(
-    done: Result<Result<T, RecordStoreError>, JoinError>,
-) -> Result<T, RecordStoreError> {
-    match done {
-        Ok(done) => done,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The process ends.
-            Err(_cancelled) => std::future::pending().await,
-        },
     }
 }
 
