@@ -140,7 +140,7 @@ use parts::passed_rounds::PassedRounds;
 use parts::past_calls::PastCalls;
 use parts::progress_seen::ProgressSeen;
 use parts::reported_name::ReportedName;
-pub use parts::request_state::StateSeal;
+pub use parts::request_state::{StateSeal, holder_of_state};
 use parts::round_states::RoundStates;
 pub use parts::server_eras::{AskedEras, ServerEras};
 use parts::server_requests::ServerRequests;

@@ -352,6 +352,7 @@ impl Runtime {
         SessionContext {
             server: name.clone(),
             identity,
+            holder: self.peers.as_ref().map(|peers| peers.name().to_owned()),
             secrets: secrets_of(server, std::env::vars_os()).into(),
             caller: caller.clone(),
             callers: self.callers.clone(),

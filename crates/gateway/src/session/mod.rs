@@ -161,6 +161,8 @@ pub(crate) struct SessionContext {
     pub server: String,
     /// The identities of caller and server in the record.
     pub identity: SessionIdentity,
+    /// The name of this gateway, if others send it the retries of calls that wait here.
+    pub holder: Option<String>,
     /// The operator's credentials at the server.
     pub secrets: Arc<[SecretText]>,
     /// The caller, with the proofs of its requests.
@@ -196,6 +198,10 @@ impl Session {
         let (tell, told) = mpsc::unbounded_channel();
         let key = record.identity_key().derive("request state");
         let seal = StateSeal::new(&key, &who.identity.server.key, &who.identity.caller);
+        let seal = match &who.holder {
+            Some(gateway) => seal.held_by(gateway),
+            None => seal,
+        };
         let settings = RelaySettings {
             is_named: who.identity.server.is_named,
             secrets: who.secrets.clone(),

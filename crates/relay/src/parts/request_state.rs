@@ -1,11 +1,12 @@
 //! `requestState` as a client of the rounds era carries it: sealed, and bound to one call of one caller at one server.
 //!
-//! The token is `mcp-elicit.s1.` and base64url of the nonce and the ciphertext, XChaCha20-Poly1305. The key is derived
-//! for one caller and one server; kind, name and arguments of the call are associated data. So a state that was
+//! The token is `mcp-elicit.s1.` and base64url of the nonce and the ciphertext, XChaCha20-Poly1305. Between them is the
+//! name of the gateway that has its questions and a point, if others may send it the retry. The key is derived for one caller and one server; kind, name and arguments of the call are associated data. So a state that was
 //! changed, that belongs to another caller or that came with another call does not open. The nonce is a keyed hash of
 //! the sealed text: equal nonces mean equal texts, and no randomness is needed here.
 
 use std::fmt;
+use std::sync::Arc;
 
 use data_encoding::BASE64URL_NOPAD;
 use mcp_elicit_core::digest::{self, DigestKey};
@@ -20,12 +21,16 @@ use crate::{CallKind, Timestamp};
 
 /// The mark of this format, after the gateway's own prefix of a state.
 const FORM: &str = "s1.";
+/// The end of a gateway's name in a state. No base64url has it.
+const HOLDER_END: char = '.';
 
 /// The sealing of states for one caller and one server.
 #[derive(Clone)]
 pub struct StateSeal {
     cipher: Cipher,
     nonces: [u8; 32],
+    /// The name of this gateway, if others send it the retries of its rounds.
+    holder: Option<Arc<str>>,
 }
 
 /// The content of a state.
@@ -51,6 +56,9 @@ pub(crate) struct StateClaims {
     /// Present if the round is the server's own and continues with the client's retry.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     server: Option<ServerState>,
+    /// The gateway that is named before the sealed text.
+    #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
+    holder: Option<Arc<str>>,
 }
 
 /// The server's state, if it gave one.
@@ -70,6 +78,7 @@ impl StateClaims {
             carried: Vec::new(),
             repeated: None,
             server: None,
+            holder: None,
         }
     }
 
@@ -231,16 +240,29 @@ impl StateSeal {
         Self {
             cipher: Cipher::new(&hash(&own, &[b"text"])),
             nonces: hash(&own, &[b"nonce"]),
+            holder: None,
         }
     }
 
-    pub(crate) fn seal(&self, call: &CallBinding, claims: &StateClaims) -> Option<String> {
-        let text = serde_json::to_vec(claims).ok()?;
+    /// Lets states name this gateway, which has their questions, so that others can send it the retries.
+    #[must_use]
+    pub fn held_by(self, gateway: &str) -> Self {
+        let holder = Some(gateway.into());
+        Self { holder, ..self }
+    }
+
+    pub(crate) fn seal(&self, call: &CallBinding, claims: StateClaims) -> Option<String> {
+        let holder = self.holder.clone();
+        let claims = StateClaims { holder, ..claims };
+        let text = serde_json::to_vec(&claims).ok()?;
         let hash = hash(&self.nonces, &[call.0.as_bytes(), &text]);
         let nonce = hash.first_chunk::<NONCE>()?;
         let sealed = self.cipher.seal(nonce, call.0.as_bytes(), &text).ok()?;
         let token = BASE64URL_NOPAD.encode(&sealed);
-        Some(format!("{OWN}{FORM}{token}"))
+        Some(match &claims.holder {
+            Some(holder) => format!("{OWN}{FORM}{holder}{HOLDER_END}{token}"),
+            None => format!("{OWN}{FORM}{token}"),
+        })
     }
 
     pub(crate) fn open(
@@ -257,11 +279,27 @@ impl StateSeal {
     }
 
     fn claims(&self, call: &CallBinding, state: &str) -> Option<StateClaims> {
-        let token = state.strip_prefix(OWN)?.strip_prefix(FORM)?;
+        let (holder, token) = holder_and_token(state)?;
         let sealed = BASE64URL_NOPAD.decode(token.as_bytes()).ok()?;
         let text = self.cipher.open(call.0.as_bytes(), &sealed).ok()?;
-        serde_json::from_slice(&text).ok()
+        let claims: StateClaims = serde_json::from_slice(&text).ok()?;
+        // One state has one spelling, by which it is known as used.
+        (claims.holder.as_deref() == holder).then_some(claims)
     }
+}
+
+/// Returns the name of the gateway that has the questions of this state, if it says one. Only the gateway that opens the
+/// state knows if it is true.
+pub fn holder_of_state(state: &str) -> Option<&str> {
+    holder_and_token(state)?.0
+}
+
+fn holder_and_token(state: &str) -> Option<(Option<&str>, &str)> {
+    let rest = state.strip_prefix(OWN)?.strip_prefix(FORM)?;
+    Some(match rest.split_once(HOLDER_END) {
+        Some((holder, token)) => (Some(holder), token),
+        None => (None, rest),
+    })
 }
 
 /// Returns a keyed hash of these parts, unambiguous for any content.
@@ -293,6 +331,7 @@ mod tests {
             asked: vec![("k".to_owned(), "r".to_owned())],
             carried: Vec::new(),
             repeated: None,
+            holder: None,
             server: Some(ServerState {
                 state: Some("inner".to_owned()),
             }),
@@ -305,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_state_opens_for_its_own_call_until_it_expires() {
-        let state = seal().seal(&call(), &claims()).unwrap();
+        let state = seal().seal(&call(), claims()).unwrap();
         assert!(!state.contains("inner"));
         assert_eq!(seal().open(&call(), &state, NOW), Ok(claims()));
         let again = binding(
@@ -316,7 +355,7 @@ mod tests {
             server: Some(ServerState { state: None }),
             ..claims()
         };
-        let sealed = seal().seal(&call(), &stateless).unwrap();
+        let sealed = seal().seal(&call(), stateless.clone()).unwrap();
         assert_eq!(seal().open(&call(), &sealed, NOW), Ok(stateless));
         let late = Timestamp::from_millis(2_000);
         assert_eq!(
@@ -327,7 +366,7 @@ mod tests {
 
     #[test]
     fn a_state_of_another_call_caller_server_or_key_is_foreign() {
-        let state = seal().seal(&call(), &claims()).unwrap();
+        let state = seal().seal(&call(), claims()).unwrap();
         for other in [
             r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1,"b":3}}}"#,
             r#"{"id":1,"method":"tools/call","params":{"name":"u","arguments":{"a":1,"b":2}}}"#,
@@ -353,16 +392,36 @@ mod tests {
     }
 
     #[test]
+    fn a_state_names_the_gateway_that_has_its_questions() {
+        let held = seal().held_by("there");
+        let state = held.seal(&call(), claims()).unwrap();
+        assert_eq!(holder_of_state(&state), Some("there"));
+        // Any gateway with the key opens it.
+        for other in [seal(), seal().held_by("here")] {
+            assert!(other.open(&call(), &state, NOW).is_ok());
+        }
+        let anonymous = state.replacen("there.", "", 1);
+        for changed in [state.replacen("there", "here", 1), anonymous] {
+            let opened = seal().open(&call(), &changed, NOW);
+            assert_eq!(opened, Err(StateDefect::Foreign), "{changed}");
+        }
+        let own = seal().seal(&call(), claims()).unwrap();
+        for anywhere in [own.as_str(), "of.another", "mcp-elicit.s1.AAAA"] {
+            assert_eq!(holder_of_state(anywhere), None, "{anywhere}");
+        }
+    }
+
+    #[test]
     fn every_changed_character_is_noticed() {
-        let state = seal().seal(&call(), &claims()).unwrap();
-        for index in 0..state.len() {
-            let mut changed = state.clone().into_bytes();
-            changed[index] = if changed[index] == b'A' { b'B' } else { b'A' };
-            let changed = String::from_utf8(changed).unwrap();
-            assert!(
-                seal().open(&call(), &changed, NOW).is_err(),
-                "character {index}"
-            );
+        for seal in [seal(), seal().held_by("there")] {
+            let state = seal.seal(&call(), claims()).unwrap();
+            for index in 0..state.len() {
+                let mut changed = state.clone().into_bytes();
+                changed[index] = if changed[index] == b'A' { b'B' } else { b'A' };
+                let changed = String::from_utf8(changed).unwrap();
+                let opened = seal.open(&call(), &changed, NOW);
+                assert!(opened.is_err(), "character {index}");
+            }
         }
         for foreign in [
             "",

@@ -81,7 +81,7 @@ impl RoundStates {
     ) -> Option<String> {
         let claims = StateClaims::new(now.after(self.good_for), number);
         let claims = claims.asking(asked).carrying(carried);
-        self.seal.seal(call, &claims.of_server(server))
+        self.seal.seal(call, claims.of_server(server))
     }
 
     /// Seals a state for a round of this call that is presented again, with the number of rounds that are repeated.
@@ -93,7 +93,7 @@ impl RoundStates {
         round: usize,
     ) -> Option<String> {
         let claims = StateClaims::new(now.after(self.good_for), number);
-        self.seal.seal(call, &claims.repeating(round))
+        self.seal.seal(call, claims.repeating(round))
     }
 
     /// Opens a state that came with this call.

@@ -191,7 +191,13 @@ impl<'g> Client<'g> {
             sent.insert(first, Sent { first, frame });
         }
         let mut ended = BTreeMap::new();
+        let most = self.next + 20 * u64::try_from(count).unwrap();
         while ended.len() < count {
+            assert!(
+                self.next < most,
+                "asked again and again: {:?}",
+                self.asked.last()
+            );
             let frame = self.next_frame();
             match frame["method"].as_str() {
                 Some("elicitation/create") if self.error.is_some() => {

@@ -19,12 +19,12 @@ use axum::extract::{ConnectInfo, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderName, Method, StatusCode};
 use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{Revision, method};
 use mcp_elicit_record::peers::session_id;
 use mcp_elicit_record::{clock, encryption};
-use mcp_elicit_relay::{ClientWaits, Event, RelaySettings};
+use mcp_elicit_relay::{ClientWaits, Event, RelaySettings, holder_of_state};
 use serde_json::json;
 use tokio::runtime::Handle;
 
@@ -120,7 +120,7 @@ struct EndpointState {
 enum Via {
     /// From a client.
     Client,
-    /// From a client through another gateway, which has authenticated its caller. It is for a session here.
+    /// From a client through another gateway, which has authenticated its caller. It is for a session or a call here.
     Gateway,
 }
 
@@ -729,34 +729,52 @@ impl EndpointState {
 
     /// Returns the way to the gateway whose session these headers name; `None` if it is this one, if they name none, or if
     /// the request was forwarded already.
-    fn elsewhere<'h>(&self, headers: &'h HeaderMap) -> Option<SessionElsewhere<'h>> {
+    fn elsewhere<'h>(&self, headers: &'h HeaderMap) -> Option<ElsewhereAt<'h>> {
         let peers = self.endpoint.runtime.peers.as_ref();
         let peers = peers.filter(|_| self.via == Via::Client)?.clone();
         let name = other_gateway(headers, peers.name())?;
-        Some(SessionElsewhere {
+        Some(ElsewhereAt {
             peers,
             name,
             headers,
         })
     }
 
+    /// Returns the way to the gateway that asked what this retry answers; `None` if it is this one, or if the request
+    /// was forwarded already.
+    fn asked_elsewhere<'h>(
+        &self,
+        headers: &'h HeaderMap,
+        state: Option<&'h str>,
+    ) -> Option<ElsewhereAt<'h>> {
+        let peers = self.endpoint.runtime.peers.as_ref();
+        let peers = peers.filter(|_| self.via == Via::Client)?.clone();
+        let name = holder_of_state(state?).filter(|name| *name != peers.name())?;
+        if headers.contains_key(SESSION) {
+            return None;
+        }
+        Some(ElsewhereAt {
+            peers,
+            name,
+            headers,
+        })
+    }
+
+    /// Returns `true` for a retry that answers what this gateway asked.
+    fn was_asked_here(&self, state: Option<&str>) -> bool {
+        let peers = self.endpoint.runtime.peers.as_ref();
+        peers.is_some_and(|peers| state.and_then(holder_of_state) == Some(peers.name()))
+    }
+
     /// Forwards a request, and returns the response.
     async fn forward(
         &self,
-        to: SessionElsewhere<'_>,
+        to: ElsewhereAt<'_>,
         method: Method,
         caller: &ProvenCaller,
         body: Option<Bytes>,
     ) -> Response {
-        let mut credentials = Vec::new();
-        match self.endpoint.credentials() {
-            RequestCredentials::Withheld => {}
-            RequestCredentials::Passed(header) => credentials.push(header),
-            RequestCredentials::Exchanged => credentials.push(AUTHORIZATION),
-        }
-        if self.endpoint.runtime.callers.asks_about_tokens() {
-            credentials.push(AUTHORIZATION);
-        }
+        let credentials = self.forwarded_credentials();
         let request = ForwardRequest {
             method,
             path: &self.path,
@@ -767,10 +785,43 @@ impl EndpointState {
         };
         to.peers.forward(to.name, request).await
     }
+
+    /// Forwards the retry of a call, and returns the response; `None` if the gateway that held the call is gone.
+    async fn forward_retry(
+        &self,
+        to: ElsewhereAt<'_>,
+        caller: &ProvenCaller,
+        body: Bytes,
+    ) -> Option<Response> {
+        let credentials = self.forwarded_credentials();
+        let request = ForwardRequest {
+            method: Method::POST,
+            path: &self.path,
+            headers: to.headers,
+            credentials: &credentials,
+            caller,
+            body: Some(body),
+        };
+        to.peers.forward_if_reached(to.name, request).await
+    }
+
+    /// Returns the headers with credentials that another gateway needs too.
+    fn forwarded_credentials(&self) -> Vec<HeaderName> {
+        let mut credentials = Vec::new();
+        match self.endpoint.credentials() {
+            RequestCredentials::Withheld => {}
+            RequestCredentials::Passed(header) => credentials.push(header),
+            RequestCredentials::Exchanged => credentials.push(AUTHORIZATION),
+        }
+        if self.endpoint.runtime.callers.asks_about_tokens() {
+            credentials.push(AUTHORIZATION);
+        }
+        credentials
+    }
 }
 
-/// The gateway of a session that is not here.
-struct SessionElsewhere<'h> {
+/// The gateway of a session or a call that is not here.
+struct ElsewhereAt<'h> {
     peers: Arc<Peers>,
     name: &'h str,
     /// The headers of the request.
@@ -871,6 +922,9 @@ async fn post(
     }
     let message = match arrived {
         Arrived::One(message) => message,
+        Arrived::Batch(..) if state.via == Via::Gateway && !headers.contains_key(SESSION) => {
+            return NotTaken::OtherGateway.response();
+        }
         Arrived::Batch(body, _counted) => {
             if let Some(to) = state.elsewhere(&headers) {
                 let sent = state.forward(to, Method::POST, &caller, Some(body)).await;
@@ -904,11 +958,17 @@ async fn respond(
     headers: &HeaderMap,
 ) -> Response {
     let endpoint = &state.endpoint;
+    let retried = message.request_state();
     if state.via == Via::Gateway {
-        return match endpoint.named(headers, &caller) {
-            Ok(held) => take(&held, &caller, message, headers, None, false).await,
-            Err(response) => *response,
-        };
+        if headers.contains_key(SESSION) {
+            return match endpoint.named(headers, &caller) {
+                Ok(held) => take(&held, &caller, message, headers, None, false).await,
+                Err(response) => *response,
+            };
+        }
+        if !state.was_asked_here(retried.as_deref()) {
+            return NotTaken::OtherGateway.response();
+        }
     }
     let said = RequestFacts::of(message.parts());
     let in_rounds = said.as_ref().is_some_and(|said| said.revision.is_some())
@@ -922,10 +982,19 @@ async fn respond(
         {
             return with_id(message.parts(), wrong);
         }
+        if let Some(to) = state.asked_elsewhere(headers, retried.as_deref()) {
+            let sent = state.forward_retry(to, &caller, message.frame.clone());
+            if let Some(response) = sent.await {
+                return response;
+            }
+        }
         return match endpoint.shared(caller.clone(), headers).await {
             Ok(held) => take(&held, &caller, message, headers, None, true).await,
             Err(response) => *response,
         };
+    }
+    if state.via == Via::Gateway {
+        return NotTaken::OtherGateway.response();
     }
     let opens = said
         .as_ref()

@@ -125,6 +125,15 @@ impl ClientMessage {
         method.is_some_and(method::is_notification)
     }
 
+    /// Returns the state with which it retries a call.
+    pub(super) fn request_state(&self) -> Option<String> {
+        if self.shape != Shape::Request {
+            return None;
+        }
+        let state = self.index.request_state.clone()?;
+        serde_json::from_str(self.parts().text().get(state)?).ok()
+    }
+
     /// Begins to hand it to its session, which counts the bytes that it keeps until this is dropped.
     pub(super) fn hand_over(&self) -> Option<Handover<'_>> {
         self.arriving.as_ref().map(ArrivingMessage::hand_over)

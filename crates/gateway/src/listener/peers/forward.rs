@@ -113,28 +113,47 @@ impl Peers {
         to: &str,
         request: ForwardRequest<'_>,
     ) -> Response {
-        match self.response_of(to, request).await {
-            Ok(response) => {
-                self.counts.sent(ForwardResult::Answered);
-                response
-            }
-            Err(fault) => {
-                let result = fault.result();
-                match &fault {
-                    NoResponse::Ended => {
-                        tracing::debug!(gateway = %to, "the gateway of a session has ended");
-                    }
-                    NoResponse::Failed(error) => tracing::warn!(
-                        gateway = %to, %error, "a forwarded request has no response"
-                    ),
-                    NoResponse::Unreachable | NoResponse::TooMany | NoResponse::Late => {
-                        tracing::warn!(gateway = %to, ?result, "a request was not forwarded");
-                    }
-                }
-                self.counts.sent(result);
-                fault.response()
+        let sent = self.response_of(to, request).await;
+        self.note(to, &sent);
+        sent.unwrap_or_else(|fault| fault.response())
+    }
+
+    /// Does the same; `None` if nothing was sent, since that gateway has ended or cannot be reached.
+    pub(crate) async fn forward_if_reached(
+        self: &Arc<Self>,
+        to: &str,
+        request: ForwardRequest<'_>,
+    ) -> Option<Response> {
+        let sent = self.response_of(to, request).await;
+        self.note(to, &sent);
+        match sent {
+            Ok(response) => Some(response),
+            Err(NoResponse::Ended | NoResponse::Unreachable) => None,
+            Err(fault @ (NoResponse::TooMany | NoResponse::Failed(_) | NoResponse::Late)) => {
+                Some(fault.response())
             }
         }
+    }
+
+    /// Counts a request that was to be forwarded, and logs why it was not.
+    fn note(&self, to: &str, sent: &Result<Response, NoResponse>) {
+        let Err(fault) = sent else {
+            self.counts.sent(ForwardResult::Answered);
+            return;
+        };
+        let result = fault.result();
+        match fault {
+            NoResponse::Ended => {
+                tracing::debug!(gateway = %to, "the gateway of a session has ended");
+            }
+            NoResponse::Failed(error) => tracing::warn!(
+                gateway = %to, %error, "a forwarded request has no response"
+            ),
+            NoResponse::Unreachable | NoResponse::TooMany | NoResponse::Late => {
+                tracing::warn!(gateway = %to, ?result, "a request was not forwarded");
+            }
+        }
+        self.counts.sent(result);
     }
 
     async fn response_of(

@@ -104,19 +104,19 @@ impl NotTaken {
     }
 }
 
-/// Returns the caller of a request that another gateway has forwarded to this one. `logs_in` is the issuer at which people
-/// log in here.
+/// Returns the caller of a request that another gateway has forwarded to this one: for a session here, or without one.
+/// `logs_in` is the issuer at which people log in here.
 ///
 /// # Errors
-/// If it is not for a session of this gateway, was forwarded before, or has no caller.
+/// If it is for another gateway, was forwarded before, or has no caller.
 pub(crate) fn taken(
     headers: &HeaderMap,
     own: &str,
     logs_in: Option<&str>,
 ) -> Result<ProvenCaller, NotTaken> {
-    let is_mine = only_text(headers, FORWARDED_TO) == Some(own)
-        && only_text(headers, SESSION).and_then(gateway_of_session) == Some(own);
-    if !is_mine {
+    let is_mine = only_text(headers, FORWARDED_TO) == Some(own);
+    let session = only_text(headers, SESSION).and_then(gateway_of_session);
+    if !is_mine || headers.contains_key(SESSION) && session != Some(own) {
         return Err(NotTaken::OtherGateway);
     }
     let mut callers = headers.get_all(CALLER).iter();
@@ -230,12 +230,15 @@ mod tests {
             (FORWARDED_TO, &[other]),
             // Forwarded before.
             (FORWARDED_TO, &[own.clone(), own]),
-            (SESSION, &[]),
             (SESSION, std::slice::from_ref(&there)),
             (SESSION, &[here, there.clone()]),
         ] {
             assert_eq!(not_taken(name, with), NotTaken::OtherGateway, "{with:?}");
         }
+        // The retry of a call has no session.
+        let mut retry = right.clone();
+        retry.remove(SESSION);
+        assert!(taken(&retry, OWN, None).is_ok());
         let caller = right[CALLER].clone();
         for with in [&[][..], &[caller.clone(), caller], &[value("e30=")]] {
             assert_eq!(not_taken(CALLER, with), NotTaken::NoCaller, "{with:?}");

@@ -344,6 +344,7 @@ async fn rig_with(app: Router<Seen>, repeating: HeaderSource, settings: RelaySet
     .with_delivering_sessions();
     let record = Arc::new(record);
     let who = SessionContext {
+        holder: None,
         server: "s".to_owned(),
         identity: SessionIdentity {
             server: ServerIdentity {
