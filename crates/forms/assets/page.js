@@ -104,6 +104,8 @@ function remember() {
 function presses() {
   const state = document.body.dataset;
   let timer = 0;
+  let isEarly = false;
+  let forgetting = 0;
   const wait = () => {
     state.fresh = "";
     clearTimeout(timer);
@@ -113,12 +115,25 @@ function presses() {
   };
   const goesOn = (event) => {
     const isModifier = ["Shift", "Control", "Alt", "Meta"].includes(event.key);
-    if ("fresh" in state && event.isTrusted && !isModifier) wait();
+    if (!event.isTrusted || isModifier) return;
+    if ("fresh" in state) {
+      wait();
+      isEarly = true;
+    } else if (!event.repeat) {
+      isEarly = false;
+    }
+    clearTimeout(forgetting);
+  };
+  const ends = () => {
+    clearTimeout(forgetting);
+    forgetting = setTimeout(() => {
+      isEarly = false;
+    }, 500);
   };
   const refuse = (event) => {
     const acts = event.type === "submit" ? event.target : event.target.closest("button, [data-open], input[type=submit]");
     const form2 = acts?.closest("form[method=post], dialog");
-    if (!form2 || !("fresh" in state)) return;
+    if (!form2 || !("fresh" in state || isEarly)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     wait();
@@ -136,6 +151,7 @@ function presses() {
   });
   document.addEventListener("pointerdown", goesOn, true);
   document.addEventListener("keydown", goesOn, true);
+  for (const end of ["pointerup", "pointercancel", "keyup"]) document.addEventListener(end, ends, true);
   document.addEventListener("click", refuse, true);
   document.addEventListener("submit", refuse, true);
   document.addEventListener("keydown", (event) => {

@@ -54,8 +54,9 @@ const OF_ALL: &str = "all-question-bytes";
 pub(crate) const PARAMS_AFTER_END: usize = 16 * 1024;
 /// The time after which the store adds up its rows again, in milliseconds.
 const AGAIN: u64 = 10 * 60 * 1_000;
-/// The same when a limit is reached. Until then, questions of that caller are refused without looking.
-const AGAIN_WHEN_FULL: u64 = 5 * 1_000;
+/// The same when a limit is reached. Until then, questions of that caller are refused without looking: large ones that end at
+/// once, and leave little, are written at most this often up to the limit.
+const AGAIN_WHEN_FULL: u64 = 60 * 1_000;
 
 impl Row {
     /// Returns the bytes that the row keeps in the record.

@@ -32,7 +32,7 @@ impl Relay {
         let waits = |key: &CallId| self.movable_since(*key).is_some();
         let key = self.turns.queue().waiting().find(waits)?;
         let call = self.remove_call(key)?;
-        Some((call.stream()?, call.queued_frame()?.into_bytes()))
+        Some((call.stream()?, call.moving_frame()?.into_bytes()))
     }
 
     /// Returns `true` if another call in which the server may ask can start at once, with certain attribution.

@@ -238,6 +238,9 @@ impl Relay {
         if kind.is_some() && self.waits_for_turn(frame.at(), key) {
             return self.enqueue(frame, key, changed.is_some());
         }
+        if let Some(call) = self.calls.get_mut(key) {
+            call.starts();
+        }
         match changed {
             None => ClientForward::AsIs(Some(key)),
             Some(sent) => {

@@ -312,10 +312,14 @@ impl Relay {
         if !self.admit_first(frame, &first) {
             return ClientForward::Handled;
         }
-        let size = frame.text().len();
         let after = self.round_states.age(claims, frame.at());
-        let answers = RetryAnswers::new(responses, claims.asked().to_vec(), size, after)
-            .with_earlier(claims.carried());
+        let answers = RetryAnswers::new(
+            responses,
+            claims.asked().to_vec(),
+            frame.to_indexed(),
+            after,
+        )
+        .with_earlier(claims.carried());
         let carried = Carried::answers(answers);
         self.pass_on(frame.stream(), frame.at(), first, carried)
     }

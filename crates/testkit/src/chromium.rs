@@ -335,6 +335,18 @@ impl Chromium {
             .expect("keys can be typed");
     }
 
+    /// Holds a key down for this time, also on a page that has only just come up.
+    pub async fn hold_at_once(&self, value: char, duration: Duration) {
+        let held = KeyActions::new("keyboard".to_owned())
+            .then(KeyAction::Down { value })
+            .then(KeyAction::Pause { duration })
+            .then(KeyAction::Up { value });
+        self.client
+            .perform_actions(held)
+            .await
+            .expect("a key can be held");
+    }
+
     /// Writes a screenshot of the whole page to `file` as PNG.
     pub async fn picture(&self, file: &Path) {
         let whole = json!({"captureBeyondViewport": true});

@@ -605,10 +605,14 @@ fn run_all(record: RecordPlace) {
         mcp_elicit_testkit::chromium::report_skipped("no bash here, THE MATRIX WAS NOT TESTED");
         return;
     }
-    // `MCP_ELICIT_WIRING` has words that the wirings to be run have, such as "client 2025-11-25 Http".
-    let words_of_wirings = std::env::var("MCP_ELICIT_WIRING").unwrap_or_default();
+    // `MCP_ELICIT_WIRING` has words of the wirings to be run, such as "client 2025-11-25 Stdio". Without it, those with a
+    // balancer are run with a database, and all with a file.
+    let words = std::env::var("MCP_ELICIT_WIRING").unwrap_or_else(|_| match record {
+        RecordPlace::File => String::new(),
+        RecordPlace::Database(_) => " Http ".to_owned(),
+    });
     let mut wirings = wirings();
-    wirings.retain(|wiring| wiring.to_string().contains(&words_of_wirings));
+    wirings.retain(|wiring| wiring.to_string().contains(&words));
     let next = AtomicUsize::new(0);
     let outcomes: Vec<Outcome> = thread::scope(|threads| {
         let workers: Vec<_> = (0..AT_ONCE)

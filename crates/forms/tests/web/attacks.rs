@@ -230,6 +230,25 @@ async fn quick_presses_that_began_elsewhere_do_nothing() {
     page.close().await;
 }
 
+/// As when another site asks to press and hold, and opens a question under the press.
+#[tokio::test]
+async fn a_press_that_began_too_early_does_nothing_however_long_it_is_held() {
+    let setup = Setup::default();
+    let Some((page, _asking, asked)) = at_question(setup, asks("Go?", &nothing())).await else {
+        return;
+    };
+    page.type_keys("").await;
+    let focus = "document.querySelector('[data-act=accept]').focus(); window.dispatchEvent(new Event('focus'));";
+    page.run(focus).await;
+    page.hold_at_once(' ', Duration::from_millis(1_500)).await;
+    let said = page.text("[data-early]").await;
+    assert!(said.contains("press again"), "{said}");
+    assert!(asked.is_waiting());
+    page.click("[data-act=accept]").await;
+    assert_eq!(asked.content().await, json!({}));
+    page.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn another_port_of_the_same_host_gets_no_session_from_a_click() {
     let Some(page) = Chromium::start(Setup::default()).await else {

@@ -6,6 +6,8 @@ use mcp_elicit_core::wire::InputResponses;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::parts::indexed_frame::IndexedFrame;
+
 /// The most bytes of unused answers in a state.
 const CARRIED: usize = 64 * 1024;
 
@@ -16,10 +18,12 @@ pub(crate) struct RetryAnswers {
     asked: Vec<(String, String)>,
     /// The answers of earlier retries, to questions that have not come up again.
     earlier: Vec<(CarriedAnswer, InputResponses)>,
-    /// The size of the retry in bytes, including the answers.
+    /// The size of the retry in bytes, including the answers, which are kept.
     size: usize,
     /// The time from the questions to the retry.
     after: Duration,
+    /// The retry as the client wrote it, while its call waits for its turn.
+    retry: Option<IndexedFrame>,
 }
 
 /// An answer of a client whose question has not come up again since the call was started again.
@@ -58,20 +62,21 @@ impl CarriedAnswer {
 }
 
 impl RetryAnswers {
-    /// Creates the answers of a retry of this size in bytes, to these questions: keys with their records. The client was
-    /// asked this long before.
+    /// Creates the answers of this retry, to these questions: keys with their records. The client was asked this long
+    /// before.
     pub(crate) fn new(
         responses: InputResponses,
         asked: Vec<(String, String)>,
-        size: usize,
+        retry: IndexedFrame,
         after: Duration,
     ) -> Self {
         Self {
             responses,
             asked,
             earlier: Vec::new(),
-            size,
+            size: retry.size(),
             after,
+            retry: Some(retry),
         }
     }
 
@@ -87,9 +92,19 @@ impl RetryAnswers {
         self.after
     }
 
-    /// Returns the size of the retry in bytes, including the answers.
+    /// Returns the bytes that it holds.
     pub(crate) fn size(&self) -> usize {
-        self.size
+        self.size + self.retry.as_ref().map_or(0, IndexedFrame::size)
+    }
+
+    /// Returns the retry as the client wrote it, while its call waits for its turn.
+    pub(crate) fn retry(&self) -> Option<&IndexedFrame> {
+        self.retry.as_ref()
+    }
+
+    /// Forgets the retry as the client wrote it: its call goes to the server.
+    pub(crate) fn forget_retry(&mut self) {
+        self.retry = None;
     }
 
     /// Returns the answers, if the client was asked the question of this record under this key.

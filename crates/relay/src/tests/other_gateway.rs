@@ -155,6 +155,25 @@ fn a_call_with_two_questions_ends_when_each_retry_is_at_the_other_gateway() {
     assert_eq!(world.store.len(), 3);
 }
 
+/// Another connection takes a call that waits behind one of the same caller, with the answers of the retry.
+#[test]
+fn a_retry_that_waits_for_its_turn_moves_with_its_answer() {
+    let (mut world, first, round) = asked(PUSHED);
+    world.other_gateway(RelaySettings::default());
+    world.relay.settings.eras.saw_pushed();
+    call(&mut world);
+    let retried = retry(&first, &round, 50, &ada());
+    world.client_sends(&retried.to_string());
+    assert!(world.relay.queued_since().is_some());
+    let (_, moved) = world.relay.take_queued().expect("it moves");
+    let moved: Value = serde_json::from_slice(&moved).unwrap();
+    assert_eq!(moved, retried);
+    world.to_server.clear();
+    world.other_gateway(RelaySettings::default());
+    let answer = sent(&mut world, &moved);
+    assert_eq!(text(&answer), "accept:Ada", "{answer}");
+}
+
 #[test]
 fn a_used_state_brings_no_answer_at_another_gateway() {
     let (mut world, call, told) = asked(ROUNDS);

@@ -62,6 +62,8 @@ function remember() {
 function presses() {
   const state = document.body.dataset;
   let timer = 0;
+  let isEarly = false;
+  let forgetting = 0;
   const wait = () => {
     state.fresh = "";
     clearTimeout(timer);
@@ -70,12 +72,24 @@ function presses() {
   // Whoever presses again and again goes on with what they did elsewhere, also if they have hit nothing yet.
   const goesOn = (event) => {
     const isModifier = ["Shift", "Control", "Alt", "Meta"].includes(event.key);
-    if ("fresh" in state && event.isTrusted && !isModifier) wait();
+    if (!event.isTrusted || isModifier) return;
+    if ("fresh" in state) {
+      wait();
+      isEarly = true;
+    } else if (!event.repeat) {
+      isEarly = false;
+    }
+    clearTimeout(forgetting);
+  };
+  // A press that began too early does not count when it is let go either, however long it was held.
+  const ends = () => {
+    clearTimeout(forgetting);
+    forgetting = setTimeout(() => { isEarly = false; }, 500);
   };
   const refuse = (event) => {
     const acts = event.type === "submit" ? event.target : event.target.closest("button, [data-open], input[type=submit]");
     const form = acts?.closest("form[method=post], dialog");
-    if (!form || !("fresh" in state)) return;
+    if (!form || !("fresh" in state || isEarly)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     wait();
@@ -91,6 +105,7 @@ function presses() {
   document.addEventListener("visibilitychange", () => { if (!document.hidden) wait(); });
   document.addEventListener("pointerdown", goesOn, true);
   document.addEventListener("keydown", goesOn, true);
+  for (const end of ["pointerup", "pointercancel", "keyup"]) document.addEventListener(end, ends, true);
   document.addEventListener("click", refuse, true);
   document.addEventListener("submit", refuse, true);
   // A key may still be held down from the page before: it presses nothing until it was let go.

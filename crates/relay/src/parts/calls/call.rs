@@ -425,6 +425,12 @@ impl Call {
     /// Records that its turn has come: it goes to the server.
     pub(crate) fn dequeue(&mut self) {
         self.state = CallState::AtServer;
+        self.starts();
+    }
+
+    /// Records that it goes to the server, and not to another connection.
+    pub(crate) fn starts(&mut self) {
+        self.rounds.forget_retry();
         self.recount();
     }
 
@@ -440,8 +446,7 @@ impl Call {
     pub(crate) fn movable_since(&self) -> Option<Timestamp> {
         match &self.state {
             CallState::Queued(queued)
-                if self.stream().is_some_and(|stream| !stream.is_of_task())
-                    && self.rounds.retry_answers().is_none() =>
+                if self.stream().is_some_and(|stream| !stream.is_of_task()) =>
             {
                 Some(queued.since)
             }
@@ -457,6 +462,15 @@ impl Call {
         let kept = self.request.call().map(AskingCall::frame);
         let original = queued.original.as_ref().or(kept)?;
         Some(original.with_id(&self.client_id))
+    }
+
+    /// Returns the request with which another connection can start a call that waits for its turn: as the client wrote it, of
+    /// a retry with its answers.
+    pub(crate) fn moving_frame(&self) -> Option<IndexedFrame> {
+        match self.rounds.retry_answers().and_then(RetryAnswers::retry) {
+            Some(retry) => Some(retry.with_id(&self.client_id)),
+            None => self.queued_frame(),
+        }
     }
 
     /// Returns `true` if it takes turns, and has its own or shares one.

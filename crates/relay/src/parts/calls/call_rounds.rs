@@ -150,6 +150,13 @@ impl CallRounds {
         self.retry_answers.as_ref()
     }
 
+    /// Forgets the retry as the client wrote it.
+    pub(super) fn forget_retry(&mut self) {
+        if let Some(answers) = &mut self.retry_answers {
+            answers.forget_retry();
+        }
+    }
+
     /// Forgets the answer in a retry to the question of this record, which has been asked again.
     pub(crate) fn retry_answer_used(&mut self, record: &str) {
         if let Some(answers) = &mut self.retry_answers {
