@@ -388,7 +388,7 @@ fn the_first_rules_of_a_running_gateway_need_a_restart_and_do_not_end_it() {
     prepend(&file, "keep-ended = 3\n");
     gateway.hang_up();
     let said = gateway.wait_to_say("the file was read again");
-    assert!(said.contains("need a restart: `keep-ended`"), "{said}");
+    assert!(said.ends_with("are in force: `keep-ended`"), "{said}");
 
     std::fs::write(&file, format!("inbox = \"127.0.0.1:0\"\n{server}{CLOSED}")).unwrap();
     gateway.hang_up();
@@ -405,7 +405,7 @@ fn the_first_rules_of_a_running_gateway_need_a_restart_and_do_not_end_it() {
 }
 
 #[test]
-fn what_is_not_taken_of_a_changed_file_is_named_and_rules_are_not_judged_by_other_settings() {
+fn a_file_that_needs_a_restart_is_not_taken_and_other_settings_are_named() {
     let mut gateway = Running::start(RULES);
     gateway.wait_to_say("inbox: ");
     for (top, tables, named) in [
@@ -419,7 +419,9 @@ fn what_is_not_taken_of_a_changed_file_is_named_and_rules_are_not_judged_by_othe
             "[login]\nmode = \"proxy\"\n[roles]\nadmin = [\"person:ada\"]\n",
             "[login], `trusted-proxies` in",
         ),
+        // The only client has its server already.
         ("", "[servers.demo.env]\nA = \"b\"\n", "[servers.demo] in"),
+        ("max-frame = 5000\n", "", "`max-frame` in"),
     ] {
         write(&gateway.file, &format!("{CLOSED}{tables}"));
         prepend(&gateway.file, top);
@@ -438,14 +440,14 @@ fn what_is_not_taken_of_a_changed_file_is_named_and_rules_are_not_judged_by_othe
     prepend(&gateway.file, "keep-ended = 3\n");
     gateway.hang_up();
     let said = gateway.wait_to_say("the rules were read again");
-    assert!(said.contains("need a restart: `keep-ended`"), "{said}");
+    assert!(said.ends_with("are in force: `keep-ended`"), "{said}");
     let digest = said.split_once("digest ").unwrap().1[..8].to_owned();
     gateway.client.call(3, "profile", &json!({}));
     assert!(text(&gateway.client.result(3)).contains("`all`"));
     let audit = audit_with(&gateway.state, "refused-by-rule");
     let loaded = audit.iter().rfind(|entry| entry["event"] == "rules-loaded");
     let loaded = loaded.unwrap();
-    assert_eq!(loaded["restart"], json!(["`keep-ended`"]));
+    assert_eq!(loaded["settings"], json!(["`keep-ended`"]));
     // Gateways that share a record can be compared.
     assert!(loaded["digest"].as_str().unwrap().starts_with(&digest));
     let (at, folder) = (loaded["gateway"].as_str().unwrap(), gateway.state.display());

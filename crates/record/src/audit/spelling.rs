@@ -211,6 +211,8 @@ members! {
     Digest = "digest",
     /// The digest of the rules before.
     Before = "before",
+    /// The settings that took effect.
+    Settings = "settings",
     /// The settings that need a restart.
     Restart = "restart",
     /// The number of rules.
