@@ -147,6 +147,18 @@ impl Running {
         (word.to_owned(), id.to_owned())
     }
 
+    /// Waits for a question, and returns its id.
+    fn asked(&self) -> String {
+        for _ in 0..1_000 {
+            let (_, open) = raw::inbox(&self.state, &["list"]);
+            if let Some(id) = open.first().and_then(|question| question["id"].as_str()) {
+                return id.to_owned();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("nothing was asked");
+    }
+
     fn audit(&self, event: &str) -> Value {
         for _ in 0..1_000 {
             let audit = raw::command(&self.state, &["audit", "--json"]);
@@ -239,6 +251,28 @@ fn open_sessions_go_on_with_their_server_and_new_ones_get_what_the_file_says_now
     drop(gateway);
     wait_for_end(&process);
     wait_for_end(&second);
+}
+
+#[test]
+fn a_call_that_waits_for_a_person_goes_on_while_its_server_is_changed_and_removed() {
+    let inbox = demo("answer-with = \"inbox\"");
+    let gateway = Running::start(&format!("{inbox}{}", echo("a", "one")));
+    let session = gateway.open("/mcp/demo");
+    std::thread::scope(|threads| {
+        let path = "/mcp/demo";
+        let call = || gateway.called(path, &session, "deploy", &json!({}));
+        let calling = threads.spawn(call);
+        let id = gateway.asked();
+        let changed = demo("answer-with = \"inbox\"\npending = 1\nenv = { A = \"b\" }");
+        gateway.reload("", &format!("{changed}{}", echo("a", "one")));
+        let said = gateway.reload("", &echo("a", "one"));
+        assert!(said.ends_with("in force: [servers.demo]"), "{said}");
+        let (done, _) = raw::inbox(&gateway.state, &["accept", &id, "environment=staging"]);
+        assert!(done);
+        let result = calling.join().unwrap();
+        assert!(text(&result).contains("staging"), "{result}");
+    });
+    assert_eq!(gateway.opened("/mcp/demo").status, 404);
 }
 
 #[test]

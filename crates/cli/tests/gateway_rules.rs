@@ -454,6 +454,34 @@ fn a_file_that_needs_a_restart_is_not_taken_and_other_settings_are_named() {
     assert!(at.ends_with(&format!(":{folder}")), "{at}");
 }
 
+#[test]
+fn the_last_rules_go_and_others_come_while_the_gateway_runs() {
+    let mut gateway = Running::start(RULES);
+    gateway.wait_to_say("inbox: ");
+    let with_rules = std::fs::read_to_string(&gateway.file).unwrap();
+    let (without, _) = with_rules.split_once("[people.ada]").unwrap();
+    // Without rules and with people, and without both.
+    for (number, rules) in [(2, PEOPLE), (3, "")] {
+        std::fs::write(&gateway.file, format!("{without}{rules}")).unwrap();
+        gateway.hang_up();
+        let said = gateway.wait_to_say("the rules were read again");
+        assert!(said.contains(": 0 rules, "), "{said}");
+        gateway.client.call(number, "profile", &json!({}));
+        let asked = gateway.client.next();
+        assert_eq!(asked["method"], "elicitation/create", "{asked}");
+        let declined = json!({"action": "decline"});
+        let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": declined});
+        gateway.client.send(&answer);
+        let done = gateway.client.result(number);
+        assert!(!done.to_string().contains("`never`"), "{done}");
+    }
+    std::fs::write(&gateway.file, format!("{without}{CLOSED}")).unwrap();
+    gateway.hang_up();
+    gateway.wait_to_say("the rules were read again");
+    gateway.client.call(4, "profile", &json!({}));
+    assert!(text(&gateway.client.result(4)).contains("the rule `all` refuses it: closed"));
+}
+
 const DELETIONS: &str = r#"
 [[rules]]
 name = "deletions"

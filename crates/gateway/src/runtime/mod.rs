@@ -32,7 +32,7 @@ use tokio::sync::{Notify, watch};
 
 use current_file::{CurrentFile, ServedServer};
 use inbox_location::{INBOX_CHECK_INTERVAL, InboxLocation};
-pub use reload::{ReadFile, ReloadError};
+pub use reload::{ReadFile, ReloadError, Reloaded};
 pub use shared_record::database_record;
 #[cfg(feature = "postgres")]
 pub use shared_record::{migrate, planned_migration};

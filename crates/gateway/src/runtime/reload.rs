@@ -49,14 +49,10 @@ pub enum ReloadError {
     /// A channel cannot be used, because one of its secrets is missing or wrong.
     #[error("a channel cannot be used: {}", with_causes(.0.as_ref()))]
     Channels(Box<dyn std::error::Error + Send + Sync>),
-    /// It no longer has rules, people, groups or roles.
+    /// It has the first rules, people or channels of a gateway that was started without any. Its open sessions have nothing
+    /// by which their calls could be judged.
     #[error(
-        "the file has none of `[people]`, `[groups]`, `[roles]` and `[[rules]]` any more; put them back, or end the gateway and start it without them"
-    )]
-    NoTeams,
-    /// It has the first rules, people or channels of a gateway that was started without any.
-    #[error(
-        "the gateway was started without rules, people and channels: the first ones need a restart"
+        "the gateway was started without rules, people and channels, and its open sessions would go on without them: the first ones need a restart"
     )]
     FirstTeams,
     /// Settings differ that a running gateway cannot change.
@@ -72,15 +68,17 @@ pub enum ReloadError {
 
 /// A reloaded configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Reloaded {
+pub struct Reloaded {
     /// The digest of its rules, which have taken effect with its people, groups, roles and channels; `None` if it has none.
-    rules_digest: Option<String>,
+    pub rules_digest: Option<String>,
     /// The numbers of rules, of people and of channels in it.
-    counts: [usize; 3],
+    pub counts: [usize; 3],
     /// `true` if its rules, people, groups, roles and channels are unchanged.
-    is_unchanged: bool,
+    pub is_unchanged: bool,
+    /// `true` if it has no rules, and the file before had some.
+    pub lost_rules: bool,
     /// The names of the other settings that have changed, and taken effect.
-    applied: Vec<String>,
+    pub applied: Vec<String>,
 }
 
 /// A file that is about to take effect.
@@ -130,12 +128,12 @@ impl Runtime {
     }
 
     /// Applies a changed file: its rules, people, groups, roles, channels, servers, limits and times. Open questions keep
-    /// their plan, and open sessions their server.
+    /// their plan, and open sessions their server. Must be called in a tokio runtime.
     ///
     /// # Errors
     /// If it has any error, a part of it cannot be started, or a setting differs that a running gateway cannot change: then
     /// everything stays as it is.
-    async fn reload(&self, text: &str, read: &ReadFile) -> Result<Reloaded, ReloadError> {
+    pub async fn reload(&self, text: &str, read: &ReadFile) -> Result<Reloaded, ReloadError> {
         let _one_after_the_other = self.reloading.lock().await;
         let prepared = self.prepared(text, read).await;
         if let (Err(error), Some(teams)) = (&prepared, &self.teams) {
@@ -165,13 +163,17 @@ impl Runtime {
         let mut config = read(text)?;
         check_addresses(&config)?;
         let teams = match (&self.teams, &config.teams) {
-            (Some(_), Some(rules)) => {
-                let channels = next_channels(&config, rules);
+            (Some(_), rules) => {
+                // A file without any has none, and nobody is asked.
+                let rules = match rules {
+                    Some(rules) => rules.clone(),
+                    None => Arc::new(Rules::parse("").map_err(ConfigError::Rules)?),
+                };
+                let channels = next_channels(&config, &rules);
                 let channels = channels.map_err(|error| ReloadError::Channels(Box::new(error)))?;
-                Some((rules.clone(), channels))
+                Some((rules, channels))
             }
             (None, None) => None,
-            (Some(_), None) => return Err(ReloadError::NoTeams),
             (None, Some(_)) => return Err(ReloadError::FirstTeams),
         };
         // It is as it was, and the folder's may have been set by a command meanwhile.
@@ -208,6 +210,7 @@ impl Runtime {
             rules_digest: None,
             counts: [0, 0, 0],
             is_unchanged: true,
+            lost_rules: false,
             applied,
         };
         // At each moment, a call is judged at least as before or as afterwards: the sessions of servers that the file has
@@ -217,6 +220,7 @@ impl Runtime {
             let (before, digest) = (teams.digest(), digest_of_rules(&rules));
             let (count, same_channels) = self.compare_channels(&channels);
             reloaded.is_unchanged = before == digest && same_channels;
+            reloaded.lost_rules = rules.rules().is_empty() && !teams.rules().rules().is_empty();
             reloaded.counts = [rules.rules().len(), rules.people().people.len(), count];
             reloaded.rules_digest = Some(digest.clone());
             teams.tell(self.loaded(&rules, digest, Some(before), reloaded.applied.clone()));
@@ -302,7 +306,14 @@ impl Runtime {
                 let error = in_words(&error);
                 tracing::error!(%error, "the file was not applied, and everything stays as it was{next}");
             }
-            Ok(reloaded) => tracing::info!("{}", reloaded.in_words()),
+            Ok(reloaded) => {
+                tracing::info!("{}", reloaded.in_words());
+                if reloaded.lost_rules {
+                    tracing::warn!(
+                        "the file has no rules any more: every call is made, and its caller is asked what its server asks"
+                    );
+                }
+            }
         }
     }
 }
@@ -345,7 +356,6 @@ fn next_step(error: &ReloadError, path: &std::path::Path, text: &str) -> String 
                 unset.join(", ")
             ),
         },
-        ReloadError::NoTeams => format!("; the file is {path}"),
         ReloadError::Unreadable(_) | ReloadError::FirstTeams | ReloadError::NeedsRestart { .. } => {
             String::new()
         }
