@@ -135,9 +135,7 @@ impl Running {
     }
 
     fn called(&self, path: &str, session: &str, tool: &str, arguments: &Value) -> Value {
-        let message = call(2, tool, arguments);
-        let reply = post(&self.at, path, None, Some(session), &message);
-        reply.response()
+        called(&self.at, path, session, tool, arguments)
     }
 
     /// Returns the word of the server of a session, and the id of its process.
@@ -182,6 +180,11 @@ impl Drop for Running {
         self.signal("-TERM");
         let _ = self.child.wait();
     }
+}
+
+fn called(at: &str, path: &str, session: &str, tool: &str, arguments: &Value) -> Value {
+    let message = call(2, tool, arguments);
+    post(at, path, None, Some(session), &message).response()
 }
 
 fn write(file: &Path, top: &str, tables: &str) {
@@ -259,9 +262,9 @@ fn a_call_that_waits_for_a_person_goes_on_while_its_server_is_changed_and_remove
     let gateway = Running::start(&format!("{inbox}{}", echo("a", "one")));
     let session = gateway.open("/mcp/demo");
     std::thread::scope(|threads| {
-        let path = "/mcp/demo";
-        let call = || gateway.called(path, &session, "deploy", &json!({}));
-        let calling = threads.spawn(call);
+        let (at, session) = (&gateway.at, &session);
+        let deploy = || called(at, "/mcp/demo", session, "deploy", &json!({}));
+        let calling = threads.spawn(deploy);
         let id = gateway.asked();
         let changed = demo("answer-with = \"inbox\"\npending = 1\nenv = { A = \"b\" }");
         gateway.reload("", &format!("{changed}{}", echo("a", "one")));
@@ -319,7 +322,11 @@ fn post_in_rounds(at: &str, path: &str, name: Option<&str>, message: &Value) -> 
 
 #[test]
 fn a_task_goes_on_with_the_child_that_has_it() {
-    let table = |env: &str| demo(&format!("answer-with = \"inbox\"\ntasks = true\n{env}"));
+    let table = |env: &str| {
+        demo(&format!(
+            "answer-with = \"inbox\"\ntasks = true\nhold = 1\n{env}"
+        ))
+    };
     let gateway = Running::start(&table(""));
     let about = |id: u64, method: &str, params: Value| {
         let mut message = in_rounds(id, &params);
@@ -336,15 +343,21 @@ fn a_task_goes_on_with_the_child_that_has_it() {
     let id = gateway.asked();
     gateway.reload("", &table("env = { A = \"b\" }"));
     let told = about(3, "tasks/get", task.clone());
-    assert_eq!(told["result"]["status"], "input_required", "{told}");
+    let message = told["result"]["statusMessage"].as_str();
+    assert!(
+        message.is_some_and(|message| message.contains(&id)),
+        "{told}"
+    );
     let (done, _) = raw::inbox(&gateway.state, &["accept", &id, "environment=staging"]);
     assert!(done);
     let ended = (4..1_000).find_map(|number| {
         let told = about(number, "tasks/get", task.clone());
         let is_working = told["result"]["status"] == "working";
+        std::thread::sleep(Duration::from_millis(20));
         (!is_working).then_some(told)
     });
-    assert!(ended.unwrap().to_string().contains("staging"));
+    let ended = ended.unwrap();
+    assert!(ended.to_string().contains("staging"), "{ended}");
 }
 
 #[test]

@@ -93,8 +93,8 @@ impl Relay {
         let Some(task) = frame.text_member(FramePart::Params, "taskId") else {
             return false;
         };
-        let runs = |record| self.own_tasks.running(record).is_some();
-        self.task_questions.knows(&task) || own_tasks::record_id(&task).is_some_and(runs)
+        let own = own_tasks::record_id(&task);
+        self.task_questions.knows(&task) || own.is_some_and(|record| self.own_tasks.knows(record))
     }
 
     /// Returns `true` if the client knows a call by this id.

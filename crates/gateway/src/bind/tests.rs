@@ -478,6 +478,9 @@ const EARLIER: &str = r#"
     [people.eve]
     mail = "eve@example.com"
     [[rules]]
+    name = "old-links"
+    refuse-modes = ["url"]
+    [[rules]]
     name = "old-never"
     tool = "*_z"
     refuse = "not there"
@@ -485,14 +488,11 @@ const EARLIER: &str = r#"
     name = "old-careful"
     tool = "push_*"
     approve = true
-    ask = { to = ["eve"] }
+    ask = { person = "eve" }
     [[rules]]
     name = "old-question"
     tool = "put_*"
-    ask = { to = ["eve"] }
-    [[rules]]
-    name = "old-links"
-    refuse-modes = ["url"]
+    ask = { person = "eve" }
 "#;
 
 #[test]
@@ -505,7 +505,8 @@ fn what_the_current_or_the_earlier_rules_of_a_server_refuse_or_put_to_people_sta
         Admission::Approve(approval) => format!("approved by {}", approval.people.rule),
         Admission::Granted(..) => "granted".to_owned(),
     };
-    let production = r#"{"environment":"production"}"#;
+    let production = Some(r#"{"environment":"production"}"#);
+    let staging = Some(r#"{"environment":"staging"}"#);
     let link = ElicitRequest::Url {
         message: "Who?".to_owned(),
         url: "https://example.com/".to_owned(),
@@ -538,14 +539,14 @@ fn what_the_current_or_the_earlier_rules_of_a_server_refuse_or_put_to_people_sta
         assert_eq!(word(binding.admit(now, &call(tool, None), None)), alone);
     }
     let questions = [
-        (&form, "put_a", Some(production), "production", "production"),
-        (&form, "put_a", None, "caller", "old-question"),
-        (&form, "get_a", None, "caller", "caller"),
-        (&link, "get_a", None, "caller", "refused by old-links"),
+        (&form, "put_a", production, "production", "production"),
+        (&form, "put_a", staging, "caller", "old-question"),
+        (&form, "get_a", staging, "caller", "caller"),
+        (&link, "get_a", staging, "caller", "refused by old-links"),
         (
             &link,
             "put_a",
-            Some(production),
+            production,
             "production",
             "refused by old-links",
         ),

@@ -381,8 +381,8 @@ mod tests {
         assert_eq!(
             names.join(" "),
             "at event id server principal mode kind target others rule approval by act to person of session device \
-             client evidence channel message reason fields edited unchecked digest before restart rules gateway grants call \
-             until comment votes need leftOut purgedUpTo purgedHash purgedAt"
+             client evidence channel message reason fields edited unchecked digest before settings restart rules gateway \
+             grants call until comment votes need leftOut purgedUpTo purgedHash purgedAt"
         );
     }
 
