@@ -388,7 +388,7 @@ fn the_first_rules_of_a_running_gateway_need_a_restart_and_do_not_end_it() {
     prepend(&file, "keep-ended = 3\n");
     gateway.hang_up();
     let said = gateway.wait_to_say("the file was read again");
-    assert!(said.contains("need a restart: `keep-ended`"), "{said}");
+    assert!(said.ends_with("are in force: `keep-ended`"), "{said}");
 
     std::fs::write(&file, format!("inbox = \"127.0.0.1:0\"\n{server}{CLOSED}")).unwrap();
     gateway.hang_up();
@@ -405,7 +405,7 @@ fn the_first_rules_of_a_running_gateway_need_a_restart_and_do_not_end_it() {
 }
 
 #[test]
-fn what_is_not_taken_of_a_changed_file_is_named_and_rules_are_not_judged_by_other_settings() {
+fn a_file_that_needs_a_restart_is_not_taken_and_other_settings_are_named() {
     let mut gateway = Running::start(RULES);
     gateway.wait_to_say("inbox: ");
     for (top, tables, named) in [
@@ -419,7 +419,9 @@ fn what_is_not_taken_of_a_changed_file_is_named_and_rules_are_not_judged_by_othe
             "[login]\nmode = \"proxy\"\n[roles]\nadmin = [\"person:ada\"]\n",
             "[login], `trusted-proxies` in",
         ),
+        // The only client has its server already.
         ("", "[servers.demo.env]\nA = \"b\"\n", "[servers.demo] in"),
+        ("max-frame = 5000\n", "", "`max-frame` in"),
     ] {
         write(&gateway.file, &format!("{CLOSED}{tables}"));
         prepend(&gateway.file, top);
@@ -438,18 +440,46 @@ fn what_is_not_taken_of_a_changed_file_is_named_and_rules_are_not_judged_by_othe
     prepend(&gateway.file, "keep-ended = 3\n");
     gateway.hang_up();
     let said = gateway.wait_to_say("the rules were read again");
-    assert!(said.contains("need a restart: `keep-ended`"), "{said}");
+    assert!(said.ends_with("are in force: `keep-ended`"), "{said}");
     let digest = said.split_once("digest ").unwrap().1[..8].to_owned();
     gateway.client.call(3, "profile", &json!({}));
     assert!(text(&gateway.client.result(3)).contains("`all`"));
     let audit = audit_with(&gateway.state, "refused-by-rule");
     let loaded = audit.iter().rfind(|entry| entry["event"] == "rules-loaded");
     let loaded = loaded.unwrap();
-    assert_eq!(loaded["restart"], json!(["`keep-ended`"]));
+    assert_eq!(loaded["settings"], json!(["`keep-ended`"]));
     // Gateways that share a record can be compared.
     assert!(loaded["digest"].as_str().unwrap().starts_with(&digest));
     let (at, folder) = (loaded["gateway"].as_str().unwrap(), gateway.state.display());
     assert!(at.ends_with(&format!(":{folder}")), "{at}");
+}
+
+#[test]
+fn the_last_rules_go_and_others_come_while_the_gateway_runs() {
+    let mut gateway = Running::start(RULES);
+    gateway.wait_to_say("inbox: ");
+    let with_rules = std::fs::read_to_string(&gateway.file).unwrap();
+    let (without, _) = with_rules.split_once("[people.ada]").unwrap();
+    // Without rules and with people, and without both.
+    for (number, rules) in [(2, PEOPLE), (3, "")] {
+        std::fs::write(&gateway.file, format!("{without}{rules}")).unwrap();
+        gateway.hang_up();
+        let said = gateway.wait_to_say("the rules were read again");
+        assert!(said.contains(": 0 rules, "), "{said}");
+        gateway.client.call(number, "profile", &json!({}));
+        let asked = gateway.client.next();
+        assert_eq!(asked["method"], "elicitation/create", "{asked}");
+        let declined = json!({"action": "decline"});
+        let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": declined});
+        gateway.client.send(&answer);
+        let done = gateway.client.result(number);
+        assert!(!done.to_string().contains("`never`"), "{done}");
+    }
+    std::fs::write(&gateway.file, format!("{without}{CLOSED}")).unwrap();
+    gateway.hang_up();
+    gateway.wait_to_say("the rules were read again");
+    gateway.client.call(4, "profile", &json!({}));
+    assert!(text(&gateway.client.result(4)).contains("the rule `all` refuses it: closed"));
 }
 
 const DELETIONS: &str = r#"

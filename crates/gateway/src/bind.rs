@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcp_elicit_core::digest;
@@ -27,7 +27,24 @@ use mcp_elicit_relay::decisions::{
 };
 
 use crate::callers::{self, ProvenCaller, SessionCaller};
-use crate::current_rules::CurrentRules;
+use crate::current_rules::{self, CurrentRules};
+
+/// The rules of the last file that defined a server as its sessions have it, once another file defines it otherwise or
+/// not at all. Its sessions go on, and what these rules refuse or put to people stays so: the other file's rules are about
+/// another server.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EarlierRules(Arc<OnceLock<Arc<Rules>>>);
+
+impl EarlierRules {
+    /// Sets the rules of the last file. Set once.
+    pub(crate) fn set(&self, rules: Arc<Rules>) {
+        let _set_once = self.0.set(rules);
+    }
+
+    fn get(&self) -> Option<&Arc<Rules>> {
+        self.0.get()
+    }
+}
 
 /// The server that a caller's calls go to.
 #[derive(Clone, Debug)]
@@ -36,6 +53,8 @@ pub(crate) struct ServerOfCalls {
     pub(crate) name: String,
     /// The keyed hash of the server's identity: after a restart, another server may have the same name.
     pub(crate) key: String,
+    /// The rules of the last file that defined it so.
+    pub(crate) earlier: EarlierRules,
 }
 
 /// The rules, for the calls of one caller at one server.
@@ -144,8 +163,93 @@ impl Binding {
         identified(&self.teams, people, &self.caller.of(call.proof))
     }
 
-    fn bound_at(&self, now: Timestamp) -> BoundAt<'_> {
-        let (rules, time) = self.teams.rules_at(now);
+    /// Returns the rules of the last file that defined the server so, if it is another file than the current one.
+    fn earlier_at(&self, now: Timestamp) -> Option<(Arc<Rules>, Now)> {
+        let rules = self.server.earlier.get()?;
+        Some(current_rules::rules_with_time(rules.clone(), now))
+    }
+
+    /// Decides about a call by these rules.
+    fn admit_by(
+        &self,
+        (rules, time): &(Arc<Rules>, Now),
+        now: Timestamp,
+        call: &CallSummary,
+        tool: Option<&ToolFacts>,
+    ) -> Admission {
+        let by = self.caller_of(call, rules.people());
+        let server = &self.server.name;
+        let facts = facts(&by, server, Some((call, tool)), time);
+        match rules.admit(&facts) {
+            policy::Admit::Free(_) => Admission::Free,
+            policy::Admit::Refuse(rule, refusal) => {
+                Admission::Refuse(self.refused(rule, &refusal.reason, Some(call)))
+            }
+            policy::Admit::Approve(rule, approval) => {
+                let digest = rules.rule(rule).map(approval_digest).unwrap_or_default();
+                let refusal = self.refuses_to_ask(
+                    &facts,
+                    by.unmatched.as_deref(),
+                    rule,
+                    &approval.plan,
+                    Some(call),
+                );
+                if let Some(refusal) = refusal {
+                    return Admission::Refuse(refusal);
+                }
+                let plan = &approval.plan;
+                let people =
+                    self.people_asked(rules, &by.caller, rule, plan, &digest, Some(&approval));
+                let people = match people {
+                    Ok(people) => people,
+                    Err(refusal) => return Admission::Refuse(refusal),
+                };
+                let edit = approval.edit;
+                let asked = Box::new(Approval { people, edit });
+                let granted = approval.good_for.and_then(|_| {
+                    let key = self.grant_key(call, &digest);
+                    self.teams.granted(&key, now)
+                });
+                match granted {
+                    Some(grant) => Admission::Granted(asked, grant.answers),
+                    None => Admission::Approve(asked),
+                }
+            }
+        }
+    }
+
+    /// Returns the refusal of a call by these rules, if they refuse it.
+    fn refuses_by(
+        &self,
+        (rules, time): &(Arc<Rules>, Now),
+        call: &CallSummary,
+        tool: Option<&ToolFacts>,
+    ) -> Option<RuleRefusal> {
+        let by = self.caller_of(call, rules.people());
+        let facts = facts(&by, &self.server.name, Some((call, tool)), time);
+        match rules.admit(&facts) {
+            policy::Admit::Free(_) => None,
+            policy::Admit::Refuse(rule, refusal) => {
+                Some(self.refused(rule, &refusal.reason, Some(call)))
+            }
+            policy::Admit::Approve(rule, approval) => self.refuses_to_ask(
+                &facts,
+                by.unmatched.as_deref(),
+                rule,
+                &approval.plan,
+                Some(call),
+            ),
+        }
+    }
+
+    fn bound_at(&self, now: Timestamp) -> BothAt<'_> {
+        BothAt {
+            current: self.bound_by(self.teams.rules_at(now)),
+            earlier: self.earlier_at(now).map(|rules| self.bound_by(rules)),
+        }
+    }
+
+    fn bound_by(&self, (rules, time): (Arc<Rules>, Now)) -> BoundAt<'_> {
         let proofs = self.caller.all().into_iter();
         BoundAt {
             binding: self,
@@ -170,45 +274,17 @@ impl Binding {
 
 impl Decisions for Binding {
     fn admit(&self, now: Timestamp, call: &CallSummary, tool: Option<&ToolFacts>) -> Admission {
-        let (rules, time) = self.teams.rules_at(now);
-        let by = self.caller_of(call, rules.people());
-        let server = &self.server.name;
-        let facts = facts(&by, server, Some((call, tool)), &time);
-        match rules.admit(&facts) {
-            policy::Admit::Free(_) => Admission::Free,
-            policy::Admit::Refuse(rule, refusal) => {
-                Admission::Refuse(self.refused(rule, &refusal.reason, Some(call)))
-            }
-            policy::Admit::Approve(rule, approval) => {
-                let digest = rules.rule(rule).map(approval_digest).unwrap_or_default();
-                let refusal = self.refuses_to_ask(
-                    &facts,
-                    by.unmatched.as_deref(),
-                    rule,
-                    &approval.plan,
-                    Some(call),
-                );
-                if let Some(refusal) = refusal {
-                    return Admission::Refuse(refusal);
-                }
-                let plan = &approval.plan;
-                let people =
-                    self.people_asked(&rules, &by.caller, rule, plan, &digest, Some(&approval));
-                let people = match people {
-                    Ok(people) => people,
-                    Err(refusal) => return Admission::Refuse(refusal),
-                };
-                let edit = approval.edit;
-                let asked = Box::new(Approval { people, edit });
-                let granted = approval.good_for.and_then(|_| {
-                    let key = self.grant_key(call, &digest);
-                    self.teams.granted(&key, now)
-                });
-                match granted {
-                    Some(grant) => Admission::Granted(asked, grant.answers),
-                    None => Admission::Approve(asked),
-                }
-            }
+        let current = self.admit_by(&self.teams.rules_at(now), now, call, tool);
+        let Some(rules) = self.earlier_at(now) else {
+            return current;
+        };
+        if matches!(current, Admission::Refuse(_)) {
+            return current;
+        }
+        let earlier = self.admit_by(&rules, now, call, tool);
+        match (&current, &earlier) {
+            (_, Admission::Refuse(_)) | (Admission::Free, _) => earlier,
+            _ => current,
         }
     }
 
@@ -218,22 +294,8 @@ impl Decisions for Binding {
         call: &CallSummary,
         tool: Option<&ToolFacts>,
     ) -> Option<RuleRefusal> {
-        let (rules, time) = self.teams.rules_at(now);
-        let by = self.caller_of(call, rules.people());
-        let facts = facts(&by, &self.server.name, Some((call, tool)), &time);
-        match rules.admit(&facts) {
-            policy::Admit::Free(_) => None,
-            policy::Admit::Refuse(rule, refusal) => {
-                Some(self.refused(rule, &refusal.reason, Some(call)))
-            }
-            policy::Admit::Approve(rule, approval) => self.refuses_to_ask(
-                &facts,
-                by.unmatched.as_deref(),
-                rule,
-                &approval.plan,
-                Some(call),
-            ),
-        }
+        let current = self.refuses_by(&self.teams.rules_at(now), call, tool);
+        current.or_else(|| self.refuses_by(&self.earlier_at(now)?, call, tool))
     }
 
     fn plan(
@@ -320,6 +382,46 @@ impl Decisions for Binding {
     }
 }
 
+/// The current rules, and those of the last file that defined the server as its sessions have it.
+struct BothAt<'b> {
+    current: BoundAt<'b>,
+    earlier: Option<BoundAt<'b>>,
+}
+
+impl BothAt<'_> {
+    /// Decides about a question of this call: a refusal by either rules counts, then people by the current ones.
+    fn plan_any(&self, call: Option<CallFacts<'_>>, question: &QuestionFacts) -> Planned {
+        let current = self.current.plan_any(call, question);
+        let Some(earlier) = &self.earlier else {
+            return current;
+        };
+        if matches!(current, Planned::Refuse(_)) {
+            return current;
+        }
+        match (current, earlier.plan_any(call, question)) {
+            (_, refused @ Planned::Refuse(_)) => refused,
+            (people @ Planned::People(_), _) => people,
+            (current, earlier) => stricter(current, earlier),
+        }
+    }
+}
+
+impl QuestionDecisions for BothAt<'_> {
+    fn group_of<'c>(&self, call: &'c CallSummary) -> Cow<'c, str> {
+        let current = self.current.group_of(call);
+        match &self.earlier {
+            None => current,
+            Some(earlier) => Cow::Owned(format!("{current}\n{}", earlier.group_of(call))),
+        }
+    }
+
+    fn plan(&self, calls: &[Option<CallFacts<'_>>], question: QuestionParts<'_>) -> Vec<Planned> {
+        let question = question_facts(question);
+        let plan = |call: &Option<CallFacts<'_>>| self.plan_any(*call, &question);
+        up_to_refusal(calls.iter().map(plan))
+    }
+}
+
 /// The rules, with all current facts but the call and the question.
 struct BoundAt<'b> {
     binding: &'b Binding,
@@ -392,7 +494,7 @@ impl BoundAt<'_> {
     }
 }
 
-impl QuestionDecisions for BoundAt<'_> {
+impl BoundAt<'_> {
     fn group_of<'c>(&self, call: &'c CallSummary) -> Cow<'c, str> {
         // Rules may decide differently about the same call with another proof.
         let ProofNumber(proof) = call.proof;
@@ -415,12 +517,6 @@ impl QuestionDecisions for BoundAt<'_> {
             return Cow::Owned(format!("too long: {name}"));
         }
         Cow::Owned(name)
-    }
-
-    fn plan(&self, calls: &[Option<CallFacts<'_>>], question: QuestionParts<'_>) -> Vec<Planned> {
-        let question = question_facts(question);
-        let plan = |call: &Option<CallFacts<'_>>| self.plan_any(*call, &question);
-        up_to_refusal(calls.iter().map(plan))
     }
 }
 

@@ -366,6 +366,12 @@ impl CurrentRules {
     }
 }
 
+/// Returns these rules with the time for their conditions.
+pub(crate) fn rules_with_time(rules: Arc<Rules>, at: Timestamp) -> (Arc<Rules>, Now) {
+    let Current { rules, zone } = Current::new(rules);
+    (rules, now_in(zone, at))
+}
+
 /// Returns the time for conditions.
 pub(crate) fn now_in(zone: TimeZone, at: Timestamp) -> Now {
     let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
@@ -432,6 +438,7 @@ mod tests {
         teams.tell(refused("key-2"));
         teams.tell(RulesEvent::Rejected {
             digest: "d".to_owned(),
+            need_restart: Vec::new(),
             gateway: "m1:/srv/a".to_owned(),
         });
         let mut of_first = 0;

@@ -5,11 +5,14 @@
 //! configuration names too. `gateway --check` in a terminal then knows what the gateway of a desktop client saw.
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_elicit_record::{Record, RecordError};
 use mcp_elicit_relay::{Learned, RelaySettings};
+
+use crate::config::ConfiguredServer;
+use crate::server_identity::{configured_key, server_identity};
 
 /// One learning server.
 pub(crate) struct LearningServer {
@@ -40,19 +43,31 @@ impl FactsRead {
     }
 }
 
-/// The learning servers.
+/// The learning servers: those of the file, and those of earlier files that still have sessions.
 #[derive(Clone, Default)]
-pub(crate) struct LearnedFacts(Arc<Vec<LearningServer>>);
+pub(crate) struct LearnedFacts(Arc<Mutex<Vec<Arc<LearningServer>>>>);
 
 impl LearnedFacts {
-    /// Creates the facts of these servers.
-    pub(crate) fn of(servers: Vec<LearningServer>) -> Self {
-        Self(Arc::new(servers))
+    /// Replaces the servers. Those that are used elsewhere stay.
+    pub(crate) fn replace(&self, servers: Vec<Arc<LearningServer>>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|server| {
+            let is_next = servers.iter().any(|next| Arc::ptr_eq(next, server));
+            !is_next && Arc::strong_count(server) > 1
+        });
+        all.extend(servers);
+    }
+
+    fn all(&self) -> Vec<Arc<LearningServer>> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Adds the facts learned by other processes and earlier ones.
     pub(crate) async fn recall(&self, record: &Record) -> Result<(), RecordError> {
-        for server in self.0.iter() {
+        for server in self.all() {
             server.recall(record).await?;
         }
         Ok(())
@@ -60,7 +75,7 @@ impl LearnedFacts {
 
     /// Stores the facts learned since the last time.
     pub(crate) async fn keep(&self, record: &Record) -> Result<(), RecordError> {
-        for server in self.0.iter() {
+        for server in self.all() {
             if server.settings.newly_learned().is_none() {
                 continue;
             }
@@ -78,6 +93,17 @@ impl LearnedFacts {
 }
 
 impl LearningServer {
+    /// Creates the facts about a server.
+    pub(crate) fn of(server: &ConfiguredServer, record: &Record) -> Self {
+        let key = record.identity_key();
+        Self {
+            identity: server_identity(server, key, std::env::vars_os()).key,
+            configured: configured_key(server, key),
+            settings: server.settings.clone(),
+            read: FactsRead::default(),
+        }
+    }
+
     async fn recall(&self, record: &Record) -> Result<(), RecordError> {
         for (place, key) in [&self.identity, &self.configured].into_iter().enumerate() {
             let known = record.store().learned(key.clone()).await?;

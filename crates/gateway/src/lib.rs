@@ -66,7 +66,7 @@ pub use headers::headers_of;
 pub use listener::app::{router, serve as serve_http};
 pub use listener::page_access::open_to_pages;
 pub use runtime::database_record;
-pub use runtime::{ReloadError, Reloaded, Runtime, StartError};
+pub use runtime::{ReadFile, ReloadError, Reloaded, Runtime, StartError};
 #[cfg(feature = "postgres")]
 pub use runtime::{migrate as migrate_record, planned_migration as planned_record_migration};
 pub use server_check::{

@@ -209,7 +209,7 @@ impl Record {
             Err(fault) => return Err(fault).into(),
         };
         let running = self.own_running(link);
-        let until = self.now().after(self.retention.results);
+        let until = self.now().after(self.retention().results);
         let record = self.clone();
         Applied::pending(async move { record.begin_call(id, binding, running, until).await })
     }
@@ -311,7 +311,7 @@ impl Record {
         call: SessionKey,
         result: String,
     ) -> Applied<()> {
-        let until = self.now().after(self.retention.results);
+        let until = self.now().after(self.retention().results);
         let (record, tell) = (self.clone(), tell.clone());
         Applied::pending(async move { record.store_result(&tell, call, &result, until).await })
     }

@@ -203,7 +203,7 @@ impl Record {
             owner: self.lock_file.name().to_owned(),
             exclusive: false,
             lifecycle: Lifecycle::ask(self.now(), Some(asked.until))
-                .deliverable_within(self.retention.answers),
+                .deliverable_within(self.retention().answers),
             body: Arc::new(Body {
                 server: scope.server_name.clone(),
                 address: (!who.server.is_named).then(|| who.server.address.clone()),

@@ -93,7 +93,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use mcp_elicit_core::answer::Draft;
@@ -265,11 +265,18 @@ impl Default for Retention {
     }
 }
 
+/// The limits of a record, which can be replaced while it is used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RecordLimits {
+    pub(crate) retention: Retention,
+    pub(crate) storage: StorageLimits,
+}
+
 /// The record of questions.
 pub struct Record {
     store: Writer,
     keys: OwnKeys,
-    retention: Retention,
+    limits: RwLock<RecordLimits>,
     lock_file: LockFile,
     presence: Presence,
     returned: ReturnedQuestions,
@@ -296,7 +303,6 @@ pub struct Record {
     not_shown: Refusals,
     open_questions: OpenQuestions,
     stored_bytes: StoredBytes,
-    storage_limits: StorageLimits,
     retained_reads: team::RetainedReads,
     audit_purged: audit::LastPurge,
 }
@@ -313,7 +319,7 @@ impl Record {
         Self {
             store: Writer::new(store),
             keys,
-            retention: Retention::default(),
+            limits: RwLock::default(),
             lock_file,
             presence: Presence::default(),
             returned: ReturnedQuestions::default(),
@@ -334,7 +340,6 @@ impl Record {
             not_shown: Refusals::default(),
             open_questions: OpenQuestions::default(),
             stored_bytes: StoredBytes::default(),
-            storage_limits: StorageLimits::default(),
             retained_reads: team::RetainedReads::default(),
             audit_purged: audit::LastPurge::default(),
         }
@@ -342,9 +347,27 @@ impl Record {
 
     /// Sets the retention times.
     #[must_use]
-    pub fn with_retention(mut self, retention: Retention) -> Self {
-        self.retention = retention;
+    pub fn with_retention(self, retention: Retention) -> Self {
+        let storage = self.limits().storage;
+        self.set_limits(retention, storage);
         self
+    }
+
+    /// Replaces the retention times and the limits on the bytes of questions, for what is written, looked for and deleted
+    /// from now on. An answer that was given keeps its time.
+    pub fn set_limits(&self, retention: Retention, storage: StorageLimits) {
+        let mut limits = self.limits.write().unwrap_or_else(PoisonError::into_inner);
+        *limits = RecordLimits { retention, storage };
+    }
+
+    /// Returns the current limits.
+    pub(crate) fn limits(&self) -> RecordLimits {
+        *self.limits.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the current retention times.
+    pub(crate) fn retention(&self) -> Retention {
+        self.limits().retention
     }
 
     /// Lets people's answers be written together with their delivery. Each session that receives such an answer
@@ -452,7 +475,7 @@ impl Record {
 
     /// Returns the time that an answer is kept for a later call.
     pub fn answer_retention(&self) -> Duration {
-        self.retention.answers
+        self.retention().answers
     }
 
     /// Returns the numbers for the metrics.

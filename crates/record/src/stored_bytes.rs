@@ -244,20 +244,21 @@ impl StoredBytes {
 impl Record {
     /// Sets the limits on the bytes of questions.
     #[must_use]
-    pub fn with_storage_limits(mut self, limits: StorageLimits) -> Self {
-        self.storage_limits = limits;
+    pub fn with_storage_limits(self, limits: StorageLimits) -> Self {
+        let retention = self.retention();
+        self.set_limits(retention, limits);
         self
     }
 
     /// Returns the most bytes of arguments that are stored with a question.
     pub(crate) fn most_arguments(&self) -> usize {
-        self.storage_limits.arguments
+        self.limits().storage.arguments
     }
 
     /// Adds the bytes of a question if there is certainly room.
     pub(crate) fn admit_bytes_at_once(&self, row: &Row) -> Result<(), StorageLimit> {
         let adding = Adding::of(row);
-        self.stored_bytes.add(&adding, self.storage_limits)
+        self.stored_bytes.add(&adding, self.limits().storage)
     }
 
     /// Adds the bytes of a question like [`Self::admit_bytes_at_once`], asking the store if a limit seems to be reached,

@@ -50,7 +50,7 @@ impl Record {
             results,
             ended,
             audit: _,
-        } = self.retention;
+        } = self.retention();
         let span = ended.max(answers).max(results);
         let before = self.now().as_millis().saturating_sub(millis(span));
         self.tidy_calls().await?;

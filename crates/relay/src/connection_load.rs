@@ -5,6 +5,8 @@ use mcp_elicit_core::wire::Id;
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
 
 use crate::parts::calls;
+use crate::parts::own_tasks;
+use crate::parts::request_state::{CallBinding, StateDefect};
 use crate::parts::turns::Rule;
 use crate::{CallId, CallKind, Relay, StreamId, Timestamp};
 
@@ -73,6 +75,26 @@ impl Relay {
             && calls::summary(kind, frame)
                 .is_ok_and(|calling| self.unattended.of(&calling.digest).next().is_some())
             || self.given_up_call(now, kind, frame).is_some()
+    }
+
+    /// Returns `true` if the request is the retry of a round for this caller and server: its state was sealed for them,
+    /// whether or not it can still be used.
+    pub fn has_sealed_state(&self, now: Timestamp, kind: CallKind, frame: Frame<'_>) -> bool {
+        let Some(state) = frame.text_member(FramePart::Params, "requestState") else {
+            return false;
+        };
+        let binding = CallBinding::of_frame(kind, frame);
+        let opened = self.round_states.open(&binding, &state, now);
+        !matches!(opened, Err(StateDefect::Foreign))
+    }
+
+    /// Returns `true` if a request is about a task that a call here became.
+    pub fn has_task_of(&self, frame: Frame<'_>) -> bool {
+        let Some(task) = frame.text_member(FramePart::Params, "taskId") else {
+            return false;
+        };
+        let own = own_tasks::record_id(&task);
+        self.task_questions.knows(&task) || own.is_some_and(|record| self.own_tasks.knows(record))
     }
 
     /// Returns `true` if the client knows a call by this id.

@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
 use http::header::AUTHORIZATION;
+use mcp_elicit_gateway::ReloadError;
 use mcp_elicit_gateway::config::{
-    self, AnswerWithError, Auth, ByteLimits, Config, ConfigError, ConfiguredServer, HttpTarget,
-    Inherits, MAX_FRAME, PeerSettings, PeerSettingsError, Program, RecordDatabase, RecordPassword,
-    RestartSettings, SecretText, ServerTarget, UpstreamCredentials, UpstreamSignIn, bounds,
+    self, AnswerWithError, Auth, ByteLimits, Config, ConfigError, ConfiguredServer, FileSettings,
+    HttpTarget, Inherits, MAX_FRAME, PeerSettings, PeerSettingsError, Program, RecordDatabase,
+    RecordPassword, SecretText, ServerTarget, UpstreamCredentials, UpstreamSignIn, bounds,
     hide_userinfo, is_origin, retention, unset_variables,
 };
 use mcp_elicit_inbox::state_folder::RequiredPresence;
@@ -452,9 +453,24 @@ pub(crate) enum LogFormat {
 }
 
 impl GatewayArgs {
+    /// Returns the configuration file, with the options that go with it.
+    pub(crate) fn file(&self) -> Option<GatewayFile> {
+        Some(GatewayFile {
+            path: self.config.clone()?,
+            state: self.state.clone(),
+            plain: self.plain,
+            presence: self.presence.map(RequiredPresence::from),
+            no_notify: self.no_notify,
+            peer_address: self.peer_address.clone(),
+            profiles: self.profiles.clone(),
+            doubt: self.doubt,
+        })
+    }
+
     /// Returns the configuration that the arguments make, or that of the file which they name.
     pub(crate) fn config(self) -> Result<Config, Failure> {
-        if let Some(path) = &self.config {
+        if let Some(file) = self.file() {
+            let path = &file.path;
             let text = state_file::read_named_text(path).map_err(|error| {
                 let next = if error.kind() == ErrorKind::InvalidData {
                     "save it as UTF-8, as TOML requires."
@@ -465,32 +481,10 @@ impl GatewayArgs {
                     .because(error)
                     .hint(next)
             })?;
-            let config = Config::parse(&text)
-                .map_err(|fault| bad_config(&path.display().to_string(), &text, &fault))?;
-            let mut config = config;
-            for server in &mut config.servers {
-                if let ServerTarget::Url(at) = &mut server.target
-                    && let Some(sign_in) = &at.sign_in
-                {
-                    let command = sign_in_command(std::env::args_os());
-                    at.sign_in = Some(sign_in.with_command(command));
-                }
-            }
-            let peers = peers_at(config.peers.take(), self.peer_address)?;
-            let mut profiles = self.profiles.read(Some((path, &text)))?;
-            profiles.set_doubt(self.doubt);
-            return Ok(Config {
-                state: self.state.or(config.state),
-                plain: self.plain,
-                presence: self
-                    .presence
-                    .map(RequiredPresence::from)
-                    .or(config.presence),
-                notify: config.notify && !self.no_notify,
-                peers,
-                ..config
-            }
-            .with_profiles(profiles));
+            return file.read(&text).map_err(|fault| match fault {
+                FileFault::Config(fault) => bad_config(&path.display().to_string(), &text, &fault),
+                FileFault::Options(failure) => failure,
+            });
         }
         let inbox = match self.inbox.as_deref() {
             None => Some(INBOX),
@@ -610,7 +604,7 @@ impl GatewayArgs {
                 is_named,
                 is_configured_by_environment: true,
             }],
-            restart_settings: RestartSettings::default(),
+            file_settings: FileSettings::default(),
         }
         .with_profiles(profiles)
         .with_result_retention())
@@ -731,6 +725,75 @@ fn unreachable_by_others(fault: PeerSettingsError) -> Failure {
     Failure::usage("other gateways could not reach this one")
         .because(fault)
         .hint("write `--listen ADDRESS --record postgres://.. --peer-listen 10.0.0.5:8443`, or `--peer-address` beside `--config`.")
+}
+
+/// A configuration file, with the options that go with it.
+#[derive(Clone, Debug)]
+pub(crate) struct GatewayFile {
+    /// Its path.
+    pub(crate) path: PathBuf,
+    state: Option<PathBuf>,
+    plain: bool,
+    presence: Option<RequiredPresence>,
+    no_notify: bool,
+    peer_address: Option<String>,
+    profiles: ProfileArgs,
+    doubt: Option<Duration>,
+}
+
+/// The reason why a configuration file cannot be used.
+pub(crate) enum FileFault {
+    /// It has errors.
+    Config(ConfigError),
+    /// It does not go with the options, or the profiles of clients cannot be read.
+    Options(Failure),
+}
+
+impl From<Failure> for FileFault {
+    fn from(failure: Failure) -> Self {
+        Self::Options(failure)
+    }
+}
+
+impl GatewayFile {
+    /// Reads the text of the file.
+    pub(crate) fn read(&self, text: &str) -> Result<Config, FileFault> {
+        let mut config = Config::parse(text).map_err(FileFault::Config)?;
+        for server in &mut config.servers {
+            if let ServerTarget::Url(at) = &mut server.target
+                && let Some(sign_in) = &at.sign_in
+            {
+                let command = sign_in_command(std::env::args_os());
+                at.sign_in = Some(sign_in.with_command(command));
+            }
+        }
+        let peers = peers_at(config.peers.take(), self.peer_address.clone())?;
+        let mut profiles = self.profiles.read(Some((&self.path, text)))?;
+        profiles.set_doubt(self.doubt);
+        Ok(Config {
+            state: self.state.clone().or(config.state),
+            plain: self.plain,
+            presence: self.presence.or(config.presence),
+            notify: config.notify && !self.no_notify,
+            peers,
+            ..config
+        }
+        .with_profiles(profiles))
+    }
+
+    /// Reads the text of the file again, for the running gateway.
+    pub(crate) fn read_again(&self, text: &str) -> Result<Config, ReloadError> {
+        self.read(text).map_err(|fault| match fault {
+            FileFault::Config(fault) => fault.into(),
+            FileFault::Options(failure) => {
+                let mut why = vec![failure.message()];
+                why.extend(failure.causes().iter().map(String::as_str));
+                why.extend(failure.lines().iter().map(|line| line.trim()));
+                let why = why.join(": ");
+                ReloadError::Options { why }
+            }
+        })
+    }
 }
 
 /// Returns the failure for a file that cannot be used, with the line of the error.

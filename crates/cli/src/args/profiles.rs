@@ -13,7 +13,7 @@ use crate::failure::Failure;
 const FILE: &str = "profiles.toml";
 
 /// Options for the profiles of clients.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct ProfileArgs {
     /// Read profiles of clients from this TOML file too [default: profiles.toml in the configuration folder
     /// ~/.config/mcp-elicit, if there is one]

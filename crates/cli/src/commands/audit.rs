@@ -571,6 +571,14 @@ mod tests {
                 "rules loaded  rules 01234567  without `listen`, [channels.push] (needs a restart)  by owner",
             ),
             (
+                json!({"event": "rules-loaded", "digest": "0123456789ab", "settings": ["[servers.a]", "`drain`"], "by": "owner"}),
+                "rules loaded  rules 01234567  with [servers.a], `drain`  by owner",
+            ),
+            (
+                json!({"event": "rules-rejected", "digest": "0123456789ab", "restart": ["`listen`"], "by": "owner"}),
+                "rules rejected  rules kept: 01234567  because of `listen` (needs a restart)  by owner",
+            ),
+            (
                 json!({"event": "refused-by-rule", "server": "s", "target": "t", "rule": "never", "principal": "key-1"}),
                 "refused by a rule  s / t  rule never  called by key-1",
             ),

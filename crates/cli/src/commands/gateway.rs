@@ -15,7 +15,7 @@ use mcp_elicit_record::key_files::{FULL, KeyFileError};
 use mcp_elicit_record::state_file;
 
 use super::{in_runtime, state_record};
-use crate::args::gateway::{GatewayArgs, telling_unset};
+use crate::args::gateway::{GatewayArgs, GatewayFile, telling_unset};
 use crate::call_session::{private_link, stop};
 use crate::failure::{Exit, Failure};
 use crate::log;
@@ -38,7 +38,8 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
 fn check_or_serve(args: GatewayArgs) -> Result<Exit, Failure> {
     log::start(args.log, args.check)?;
     let (check, json) = (args.check, args.json);
-    let file = args.config.clone();
+    let gateway_file = args.file();
+    let file = gateway_file.as_ref().map(|file| file.path.clone());
     let asked = args.sign_in.sign_in;
     let mut config = args.config()?;
     config.open_login = Some(private_link::open_page);
@@ -72,7 +73,7 @@ fn check_or_serve(args: GatewayArgs) -> Result<Exit, Failure> {
     if has_sign_ins(&config) && LocalPerson::here(false, None).is_asked() {
         in_runtime(sign_in_where_needed(&config, true))?;
     }
-    let served = in_runtime(serve(config, file));
+    let served = in_runtime(serve(config, gateway_file));
     kill_servers();
     private_link::remove_opened();
     served.map(|()| Exit::Done)
@@ -252,8 +253,9 @@ fn unusable(fault: StartError, from: &ConfiguredIn, check: bool) -> Failure {
     }
 }
 
-async fn serve(mut config: Config, file: Option<PathBuf>) -> Result<(), Failure> {
-    let from = ConfiguredIn::of(file.as_deref());
+async fn serve(mut config: Config, file: Option<GatewayFile>) -> Result<(), Failure> {
+    let path = file.as_ref().map(|file| file.path.clone());
+    let from = ConfiguredIn::of(path.as_deref());
     let runtime = Runtime::open(&mut config)
         .await
         .map_err(|fault| cannot_start(fault, &from))?;
@@ -265,13 +267,14 @@ async fn serve(mut config: Config, file: Option<PathBuf>) -> Result<(), Failure>
         }
         None => None,
     };
-    let options = match &file {
+    let options = match &path {
         // The folder alone does not say how to reach the database.
         Some(file) if config.database.is_some() => format!(" --config {}", file.display()),
         Some(_) | None => state_record::option(config.state.as_deref()),
     };
     if let Some(file) = file {
-        runtime.reload_on_signal(file);
+        let path = file.path.clone();
+        runtime.reload_on_signal(path, Box::new(move |text| file.read_again(text)));
     }
     for server in config.servers.iter().filter(|server| server.share_child) {
         output::say(format_args!(

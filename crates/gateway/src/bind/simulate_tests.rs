@@ -249,7 +249,7 @@ proptest! {
     ) {
         let rules = Arc::new(Rules::parse(FILE).unwrap());
         let (teams, _changes) = CurrentRules::without_logins(rules.clone(), IdentityKey::random().unwrap());
-        let server = ServerOfCalls { name: "s".to_owned(), key: "k".to_owned() };
+        let server = ServerOfCalls { name: "s".to_owned(), key: "k".to_owned(), earlier: EarlierRules::default() };
         let proven = SessionCaller::new(calls.proven());
         let binding = Binding::new(teams, server, proven, DEFAULT_DEADLINE);
         let call = CallSummary {

@@ -68,6 +68,7 @@ fn server(key: &str) -> ServerOfCalls {
     ServerOfCalls {
         name: "s".to_owned(),
         key: key.to_owned(),
+        earlier: EarlierRules::default(),
     }
 }
 
@@ -470,6 +471,104 @@ async fn nobody_is_asked_about_a_call_that_no_page_shows_in_full() {
         let planned = binding.plan(now, Some((&call, None)), question);
         assert_eq!(matches!(planned, Planned::People(_)), is_shown);
         assert_eq!(matches!(planned, Planned::Refuse(_)), !is_shown);
+    }
+}
+
+const EARLIER: &str = r#"
+    [people.eve]
+    mail = "eve@example.com"
+    [[rules]]
+    name = "old-links"
+    refuse-modes = ["url"]
+    [[rules]]
+    name = "old-never"
+    tool = "*_z"
+    refuse = "not there"
+    [[rules]]
+    name = "old-careful"
+    tool = "push_*"
+    approve = true
+    ask = { person = "eve" }
+    [[rules]]
+    name = "old-question"
+    tool = "put_*"
+    ask = { person = "eve" }
+"#;
+
+#[test]
+fn what_the_current_or_the_earlier_rules_of_a_server_refuse_or_put_to_people_stays_so() {
+    let (binding, _events) = binding();
+    let now = Timestamp::from_millis(1_000);
+    let word = |admission: Admission| match admission {
+        Admission::Free => "free".to_owned(),
+        Admission::Refuse(refusal) => format!("refused by {}", refusal.rule),
+        Admission::Approve(approval) => format!("approved by {}", approval.people.rule),
+        Admission::Granted(..) => "granted".to_owned(),
+    };
+    let production = Some(r#"{"environment":"production"}"#);
+    let staging = Some(r#"{"environment":"staging"}"#);
+    let link = ElicitRequest::Url {
+        message: "Who?".to_owned(),
+        url: "https://example.com/".to_owned(),
+        elicitation_id: None,
+    };
+    let form = empty_form();
+    let planned = |request: &ElicitRequest, call: &CallSummary| {
+        let call = Some((call, None));
+        let one = binding.plan(now, call, asking(request));
+        let many = binding.at(now).plan(&[call, call], asking(request));
+        let word = |planned: &Planned| match planned {
+            Planned::Caller { .. } => "caller".to_owned(),
+            Planned::People(people) => people.rule.clone(),
+            Planned::Refuse(refusal) => format!("refused by {}", refusal.rule),
+        };
+        assert_eq!(word(&one), word(&many[0]));
+        word(&one)
+    };
+    let calls = [
+        ("drop_a", "refused by never", "refused by never"),
+        ("drop_z", "refused by never", "refused by never"),
+        ("list_z", "free", "refused by old-never"),
+        ("push_a", "free", "approved by old-careful"),
+        ("push_z", "free", "refused by old-never"),
+        ("delete_a", "approved by careful", "approved by careful"),
+        ("delete_z", "approved by careful", "refused by old-never"),
+        ("list_a", "free", "free"),
+    ];
+    for (tool, alone, _) in calls {
+        assert_eq!(word(binding.admit(now, &call(tool, None), None)), alone);
+    }
+    let questions = [
+        (&form, "put_a", production, "production", "production"),
+        (&form, "put_a", staging, "caller", "old-question"),
+        (&form, "get_a", staging, "caller", "caller"),
+        (&link, "get_a", staging, "caller", "refused by old-links"),
+        (
+            &link,
+            "put_a",
+            production,
+            "production",
+            "refused by old-links",
+        ),
+    ];
+    for (request, tool, arguments, alone, _) in questions {
+        assert_eq!(planned(request, &call(tool, arguments)), alone, "{tool}");
+    }
+
+    let rules = Arc::new(Rules::parse(EARLIER).unwrap());
+    binding.server.earlier.set(rules);
+    for (tool, _, both) in calls {
+        let call = call(tool, None);
+        assert_eq!(word(binding.admit(now, &call, None)), both, "{tool}");
+        let refuses = binding.refuses(now, &call, None);
+        let refuses = refuses.map(|refusal| format!("refused by {}", refusal.rule));
+        assert_eq!(
+            refuses.as_deref(),
+            Some(both).filter(|both| both.starts_with("refused"))
+        );
+    }
+    for (request, tool, arguments, _, both) in questions {
+        assert_eq!(planned(request, &call(tool, arguments)), both, "{tool}");
     }
 }
 

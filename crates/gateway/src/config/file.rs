@@ -25,9 +25,9 @@ use super::secret::{FileSecret, variables_of_secrets};
 use super::teams::{MatchedCallers, TeamTables, check_reauth};
 use super::upstream::{FileAuthSetting, OwnAccess, UpstreamCredentials};
 use super::{
-    AnswerWith, AnswerWithError, ByteLimits, Config, ConfigError, ConfiguredServer, HttpTarget,
-    Inherits, MAX_FRAME, PeerSettings, Program, RecordDatabase, RestartSettings, ServerTarget,
-    bounds, is_origin,
+    AnswerWith, AnswerWithError, ByteLimits, Config, ConfigError, ConfiguredServer, FileSettings,
+    HttpTarget, Inherits, MAX_FRAME, PeerSettings, Program, RecordDatabase, ServerTarget, bounds,
+    is_origin,
 };
 
 #[derive(Deserialize)]
@@ -516,7 +516,7 @@ impl Config {
                 file.keep_audit,
             ),
             servers,
-            restart_settings: RestartSettings::read(text).unwrap_or_default(),
+            file_settings: FileSettings::read(text).unwrap_or_default(),
         }
         .with_result_retention())
     }

@@ -6,10 +6,10 @@ mod channels;
 mod database;
 mod error;
 mod file;
+mod file_settings;
 mod login;
 mod oidc;
 mod peers;
-mod restart_settings;
 mod risky_settings;
 mod secret;
 mod teams;
@@ -30,12 +30,12 @@ pub use channels::{add_channel_defects, add_channel_warnings};
 pub use database::{RecordDatabase, RecordPassword, record_database};
 pub use error::{ConfigError, hide_userinfo};
 pub use file::retention;
+pub use file_settings::FileSettings;
 pub use login::{
     LoginConfigError, check_toml, login_issuer, people_names, server_names, state_folder,
 };
 pub use oidc::{OidcAuth, TokenCheck};
 pub use peers::{PeerSettings, PeerSettingsError};
-pub use restart_settings::RestartSettings;
 pub use risky_settings::{RiskySetting, risky_settings};
 pub use secret::{SecretText, unset_variables};
 pub(crate) use teams::zone_of;
@@ -144,7 +144,7 @@ pub struct Config {
     /// The servers, by name.
     pub servers: Vec<ConfiguredServer>,
     /// The file's settings that need a restart; none without a file.
-    pub restart_settings: RestartSettings,
+    pub file_settings: FileSettings,
 }
 
 /// One server.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
@@ -16,13 +16,13 @@ use tokio::net::TcpListener;
 
 use crate::callers::resource::Resource;
 use crate::config::Config;
-use crate::listener::endpoint::EndpointContext;
-use crate::listener::endpoint::McpEndpoint;
 use crate::listener::endpoint::header_checks::refusal;
+use crate::listener::endpoint::{self, Via};
 use crate::listener::metrics::{Metrics, OpenCounts};
-use crate::listener::origin_guard::OriginGuard;
-use crate::listener::page_access::open_to_pages;
+use crate::listener::page_access::open_to_allowed;
 use crate::listener::peers::Peers;
+use crate::listener::server_table::ServerTable;
+use crate::runtime::current_file::StopTimes;
 use crate::runtime::{Runtime, StartError};
 use crate::service_manager::{self, ServiceStage};
 use crate::stop_signal::StopSignal;
@@ -41,10 +41,8 @@ const BOUNDS: ConnectionBounds = ConnectionBounds {
 
 #[derive(Clone)]
 struct ListenerState {
-    origin_guard: OriginGuard,
     runtime: Runtime,
-    endpoints: Arc<Vec<Arc<McpEndpoint>>>,
-    shared: EndpointContext,
+    table: Arc<ServerTable>,
     metrics: Arc<Metrics>,
     stopping: Arc<AtomicBool>,
 }
@@ -85,13 +83,13 @@ async fn serve_until_stopped(
     tokio::spawn(async move { counts.0.begin(&counts.1).await });
     let stopping = state.clone();
     let closing = state.runtime.clone();
-    let (ready_grace, drain) = (config.ready_grace, config.drain);
     let stop = async move {
         signal.received().await;
         service_manager::tell(ServiceStage::Stopping);
         stopping.stopping.store(true, Ordering::Relaxed);
+        let StopTimes { ready_grace, drain } = stopping.runtime.stop_times();
         tokio::time::sleep(ready_grace).await;
-        for endpoint in stopping.endpoints.iter() {
+        for endpoint in stopping.table.endpoints() {
             endpoint.drain();
         }
         let ended = stopping.calls_ended();
@@ -100,7 +98,7 @@ async fn serve_until_stopped(
                 "calls that are still open end with an error: the time to drain is over"
             );
         }
-        for endpoint in stopping.endpoints.iter() {
+        for endpoint in stopping.table.endpoints() {
             endpoint.drain();
             endpoint.stop();
         }
@@ -108,10 +106,9 @@ async fn serve_until_stopped(
         // Time for the last responses to be sent.
         tokio::time::sleep(Duration::from_millis(300)).await;
         let end = move || {
-            stopping
-                .endpoints
-                .iter()
-                .for_each(|endpoint| endpoint.end_all());
+            for endpoint in stopping.table.endpoints() {
+                endpoint.end_all();
+            }
         };
         if let Err(error) = tokio::task::spawn_blocking(end).await {
             tracing::error!(%error, "the sessions could not be ended");
@@ -147,48 +144,23 @@ fn routes(
     origin: Option<String>,
 ) -> (Router, Router, ListenerState) {
     let origin = config.public_url.clone().or(origin).unwrap_or_default();
-    let origin_guard =
-        OriginGuard::new(local, config.allow_origins.clone()).behind(config.public_url.as_deref());
-    let shared = EndpointContext::new(&config.byte_limits);
-    let mut endpoints = Vec::new();
-    let mut app = Router::new();
-    let mut peer_app = Router::new();
-    for server in &config.servers {
-        let name = &server.settings.server;
-        let mut paths = vec![format!("/mcp/{name}")];
-        if config.servers.len() == 1 {
-            paths.push("/mcp".to_owned());
-        }
-        let resource = |path: &String| Resource::new(&origin, path);
-        let resources = paths.iter().map(|path| resource(path).url).collect();
-        let endpoint = McpEndpoint::new(
-            runtime.clone(),
-            server.clone(),
-            config.max_frame,
-            origin_guard.clone(),
-            resources,
-            shared.clone(),
+    let table = ServerTable::new(origin, local, config.public_url.as_deref());
+    runtime.serve_at(&table);
+    let (mut app, mut peer_app) = (Router::new(), Router::new());
+    for path in ["/mcp", "/mcp/", "/mcp/{name}", "/mcp/{name}/"] {
+        app = app.route(path, endpoint::routes(&table, Via::Client));
+        peer_app = peer_app.route(path, endpoint::routes(&table, Via::Gateway));
+    }
+    if runtime.callers.issuer().is_some() {
+        let path = Resource::metadata_path("/{*path}");
+        app = app.route(
+            &path,
+            get(metadata).with_state((table.clone(), runtime.clone())),
         );
-        for path in &paths {
-            // People type a slash at the end of an address, and some clients add one.
-            app = app
-                .route(path, endpoint.routes(resource(path), path))
-                .route(&format!("{path}/"), endpoint.routes(resource(path), path));
-            peer_app = peer_app.route(path, endpoint.peer_routes(resource(path), path));
-            if let Some((scopes, issuer)) = runtime.callers.issuer() {
-                let (resource, name) = (resource(path), name.clone());
-                let (scopes, issuer) = (scopes.to_vec(), issuer.to_owned());
-                let metadata = move || async move { resource.document(&name, &scopes, &issuer) };
-                app = app.route(&Resource::metadata_path(path), get(metadata));
-            }
-        }
-        endpoints.push(endpoint);
     }
     let state = ListenerState {
-        origin_guard,
         runtime,
-        endpoints: Arc::new(endpoints),
-        shared,
+        table: table.clone(),
         metrics: Arc::default(),
         stopping: Arc::default(),
     };
@@ -199,7 +171,7 @@ fn routes(
         .with_state(state.clone());
     let app = app.merge(own).fallback(nowhere);
     let app = app.method_not_allowed_fallback(not_taken);
-    let app = open_to_pages(app, &config.allow_origins);
+    let app = open_to_allowed(app, table.origins().clone());
     (app, peer_app.fallback(nowhere), state)
 }
 
@@ -210,7 +182,8 @@ impl ListenerState {
     /// Completes when no client waits for a call.
     async fn calls_ended(&self) {
         while self
-            .endpoints
+            .table
+            .endpoints()
             .iter()
             .any(|endpoint| endpoint.has_waiting_clients())
         {
@@ -220,7 +193,7 @@ impl ListenerState {
 
     /// Returns the response to a page elsewhere that reaches this machine under another name.
     fn refuses(&self, headers: &HeaderMap) -> Option<Response> {
-        let refused = !self.origin_guard.admits_host(headers);
+        let refused = !self.table.origin_guard().admits_host(headers);
         refused.then(|| {
             let why = "this address was reached under a name that is not its own; name it with `public-url`\n";
             (StatusCode::FORBIDDEN, why).into_response()
@@ -229,9 +202,24 @@ impl ListenerState {
 }
 
 /// Responds with the form of servers' addresses, without their names, because the requester may not be a caller.
-async fn nowhere() -> Response {
+pub(crate) async fn nowhere() -> Response {
     let why = "no server is served at this path: each is at /mcp/NAME, and the only one of a gateway at /mcp, too";
     refusal(StatusCode::NOT_FOUND, -32600, why)
+}
+
+/// Returns the metadata of the server at this path, as a resource of access tokens.
+async fn metadata(
+    State((table, runtime)): State<(Arc<ServerTable>, Runtime)>,
+    Path(path): Path<String>,
+) -> Response {
+    let Some(at) = table.at(&format!("/{path}")) else {
+        return nowhere().await;
+    };
+    let (Some(current), Some((scopes, issuer))) = (at.current(), runtime.callers.issuer()) else {
+        return nowhere().await;
+    };
+    let name = &current.served().config.settings.server;
+    at.resource.document(name, scopes, issuer)
 }
 
 async fn not_taken() -> Response {
@@ -266,10 +254,10 @@ async fn metrics(State(state): State<ListenerState>, headers: HeaderMap) -> Resp
         return refused;
     }
     let mut open = OpenCounts {
-        call_bytes: state.shared.call_bytes(),
+        call_bytes: state.table.call_bytes(),
         ..OpenCounts::default()
     };
-    for endpoint in state.endpoints.iter() {
+    for endpoint in state.table.endpoints() {
         let (sessions, calls, questions) = endpoint.open();
         open.sessions += sessions;
         open.calls += calls;

@@ -28,7 +28,8 @@ pub(crate) const FREE: usize = 64 * 1024;
 /// The accounts of all callers.
 #[derive(Debug)]
 pub(crate) struct CallMemory {
-    of_caller: ByteLimit,
+    /// The most bytes of each caller.
+    of_caller: AtomicUsize,
     all: Arc<ByteAccount>,
     /// By the bindings of callers. An account exists while a session or a message of its caller does.
     by_caller: Mutex<HashMap<String, Weak<ByteAccount>>>,
@@ -42,13 +43,24 @@ impl CallMemory {
             most: limits.all_calls,
         };
         Arc::new(Self {
-            of_caller: ByteLimit {
-                name: "caller-call-bytes",
-                most: limits.caller_calls,
-            },
+            of_caller: AtomicUsize::new(limits.caller_calls),
             all: ByteAccount::new(all),
             by_caller: Mutex::default(),
         })
+    }
+
+    /// Replaces the limits. What is held stays, and new messages and requests have room below them only.
+    pub(crate) fn set_limits(&self, limits: &ByteLimits) {
+        self.all.set_most(limits.all_calls);
+        let by_caller = self
+            .by_caller
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        // Under the lock: an account that is made meanwhile would have the old limit.
+        self.of_caller.store(limits.caller_calls, Ordering::Release);
+        for account in by_caller.values().filter_map(Weak::upgrade) {
+            account.set_most(limits.caller_calls);
+        }
     }
 
     /// Returns the accounts of a caller's messages and sessions. Unauthenticated callers have no account of their own:
@@ -70,7 +82,10 @@ impl CallMemory {
             return account;
         }
         by_caller.retain(|_, account| account.strong_count() > 0);
-        let account = ByteAccount::new(self.of_caller);
+        let account = ByteAccount::new(ByteLimit {
+            name: "caller-call-bytes",
+            most: self.of_caller.load(Ordering::Acquire),
+        });
         by_caller.insert(binding.to_owned(), Arc::downgrade(&account));
         account
     }
@@ -193,6 +208,29 @@ mod tests {
         over.add(1).unwrap();
         drop((large, over));
         assert_eq!(memory.held(), 0);
+    }
+
+    #[test]
+    fn replaced_limits_apply_to_what_comes_and_take_nothing_back() {
+        let memory = CallMemory::new(&LIMITS);
+        let mut held = ArrivingMessage::new(memory.of(&caller("a")));
+        held.add(FREE + 150_000).unwrap();
+        memory.set_limits(&ByteLimits {
+            caller_calls: 100_000,
+            all_calls: 400_000,
+            ..LIMITS
+        });
+        assert_eq!(memory.held(), 150_000);
+        // Of a caller that has an account, and of one that gets its own now.
+        let mut more = ArrivingMessage::new(memory.of(&caller("a")));
+        let over = more.add(FREE + 1).unwrap_err();
+        assert_eq!((over.name, over.most), ("caller-call-bytes", 100_000));
+        let mut other = ArrivingMessage::new(memory.of(&caller("b")));
+        assert_eq!(other.add(FREE + 100_001).unwrap_err().most, 100_000);
+        let mut unproven = ArrivingMessage::new(memory.of(&ProvenCaller::local()));
+        unproven.add(250_000).unwrap();
+        drop(held);
+        more.add(1).unwrap();
     }
 
     #[test]

@@ -1,24 +1,35 @@
 //! The figures of a gateway for a monitor, in Prometheus' text format. `docs/operate.md` lists them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use mcp_elicit_core::exposition::{Exposition, MetricType};
 use mcp_elicit_record::Record;
 use mcp_elicit_record::figures::{Figures, Times};
 use mcp_elicit_record::store::RecordStoreError;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
+use tokio::time::timeout;
 
 use crate::listener::peers::Peers;
 use crate::traces::Traces;
 use crate::transports::child_limit::CHILDREN;
 use crate::transports::process::running_servers;
 
+/// The time in which the figures of the record are awaited before it is asked for a sign of life.
+const FIGURES_WITHIN: Duration = Duration::from_millis(500);
+/// The time in which the record gives one. Monitors wait few seconds, and a gateway that keeps them waiting seems to be down.
+const SIGN_WITHIN: Duration = Duration::from_millis(400);
+
 /// The figures since the gateway started.
 #[derive(Default)]
 pub(super) struct Metrics {
     /// `None` until the record was first read.
     figures: Mutex<Option<Figures>>,
+    /// `true` while the record is read for a monitor. A read is not given up with the request that began it.
+    is_reading: AtomicBool,
+    /// The lines of the last read; `None` if it failed.
+    lines: watch::Sender<Option<Arc<str>>>,
 }
 
 /// The sessions, calls and questions in this process.
@@ -41,9 +52,12 @@ impl Metrics {
     }
 
     /// Returns all figures. Those of a record that cannot be read are left out, and `mcp_elicit_record_up` is 0.
+    ///
+    /// While the record does not answer, this takes a second. If only its figures take longer, they are those of the last
+    /// read.
     pub(super) async fn text(
-        &self,
-        record: &Record,
+        self: &Arc<Self>,
+        record: &Arc<Record>,
         open: OpenCounts,
         (rules, digest): (usize, String),
         peers: Option<&Peers>,
@@ -65,18 +79,63 @@ impl Metrics {
         if let Some(traces) = traces {
             add_spans(&mut text, traces);
         }
+        let lines = self.lines_of(record).await;
+        gauge(
+            &mut text,
+            "mcp_elicit_record_up",
+            "1 if the record can be read, else 0.",
+            u64::from(lines.is_some()),
+        );
+        let mut text = text.into_text();
+        text.push_str(lines.as_deref().unwrap_or_default());
+        text
+    }
+
+    /// Returns the lines about the record; `None` if it cannot be read now.
+    async fn lines_of(self: &Arc<Self>, record: &Arc<Record>) -> Option<Arc<str>> {
+        let mut lines = self.lines.subscribe();
+        if !self.is_reading.swap(true, Ordering::AcqRel) {
+            let (this, record) = (self.clone(), record.clone());
+            tokio::spawn(async move { this.read(&record).await });
+        }
+        if timeout(FIGURES_WITHIN, lines.changed()).await.is_ok() {
+            return lines.borrow().clone();
+        }
+        // The cheapest read: a count of open questions takes longer the more there are.
+        let sign = timeout(SIGN_WITHIN, record.store().audit_end());
+        tokio::select! {
+            _read = lines.changed() => lines.borrow().clone(),
+            sign = sign => match sign {
+                Ok(Ok(_)) => Some(lines.borrow().clone().unwrap_or_default()),
+                Ok(Err(_)) | Err(_) => {
+                    tracing::warn!("the record did not answer in time for the metrics");
+                    None
+                }
+            },
+        }
+    }
+
+    /// Reads the record for the monitors that wait.
+    async fn read(&self, record: &Record) {
+        let reading = ReadInProgress(&self.is_reading);
+        let mut text = Exposition::default();
         let mut figures = self.figures.lock().await;
         let read = add_record(&mut text, &mut figures, record).await;
         if let Err(fault) = &read {
             tracing::warn!(%fault, "the record could not be read for the metrics");
         }
-        gauge(
-            &mut text,
-            "mcp_elicit_record_up",
-            "1 if the record can be read, else 0.",
-            u64::from(read.is_ok()),
-        );
-        text.into_text()
+        let lines = read.is_ok().then(|| text.into_text().into());
+        drop(reading);
+        self.lines.send_replace(lines);
+    }
+}
+
+/// A read of the record for a monitor. The next one may begin when it is dropped.
+struct ReadInProgress<'m>(&'m AtomicBool);
+
+impl Drop for ReadInProgress<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 

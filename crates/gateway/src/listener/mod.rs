@@ -13,6 +13,7 @@
 //! | [`held_body`] | the body of a response that holds something until it has ended |
 //! | [`peers`] | requests of sessions at other gateways of the record |
 //! | [`requests_at_work`] | the limit on the requests of one caller |
+//! | [`server_table`] | the servers at their paths, replaced when the file is read again |
 //! | [`response_streams`] | messages to a client, resumable |
 
 pub(crate) mod app;
@@ -27,3 +28,4 @@ pub(crate) mod page_access;
 pub(crate) mod peers;
 pub(crate) mod requests_at_work;
 pub(crate) mod response_streams;
+pub(crate) mod server_table;

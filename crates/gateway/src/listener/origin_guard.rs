@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, HOST, ORIGIN};
 
-use super::page_access::is_among;
+use super::page_access::AllowedOrigins;
 use crate::headers::only_text;
 
 /// The accepted requests.
@@ -17,14 +17,14 @@ pub(crate) struct OriginGuard {
     /// `true` if only names of this machine are accepted.
     local: bool,
     /// Origins that are accepted besides the listener's own.
-    origins: Vec<String>,
+    origins: AllowedOrigins,
     /// The host and port of the address at which a proxy serves the listener.
     public_host: Option<String>,
 }
 
 impl OriginGuard {
     /// Creates a guard; `local` if the listener's address is a loopback one; `origins` are accepted besides its own.
-    pub(crate) fn new(local: bool, origins: Vec<String>) -> Self {
+    pub(crate) fn new(local: bool, origins: AllowedOrigins) -> Self {
         Self {
             local,
             origins,
@@ -59,7 +59,7 @@ impl OriginGuard {
         let Some((origin, host)) = only_text(headers, ORIGIN).zip(only_text(headers, HOST)) else {
             return false;
         };
-        is_among(&self.origins, origin) || is_own(origin, host)
+        self.origins.has(origin) || is_own(origin, host)
     }
 }
 
@@ -126,7 +126,8 @@ mod tests {
 
     #[test]
     fn the_name_of_the_public_address_is_answered_to_and_no_other() {
-        let here = OriginGuard::new(true, Vec::new()).behind(Some("https://mcp.example.com/base"));
+        let here = OriginGuard::new(true, AllowedOrigins::default())
+            .behind(Some("https://mcp.example.com/base"));
         assert!(here.admits(&headers(&[(HOST, "MCP.example.com")])));
         assert!(here.admits(&headers(&[(HOST, "127.0.0.1:8080")])));
         for other in ["mcp.example.com:81", "example.com", "evil.example", ""] {
@@ -138,8 +139,11 @@ mod tests {
 
     #[test]
     fn programs_own_pages_and_named_pages_are_let_in_and_no_other() {
-        let here = OriginGuard::new(true, vec!["http://localhost:6274".to_owned()]);
-        let open = OriginGuard::new(false, Vec::new());
+        let here = OriginGuard::new(
+            true,
+            AllowedOrigins::new(&["http://localhost:6274".to_owned()]),
+        );
+        let open = OriginGuard::new(false, AllowedOrigins::default());
         let at = |host: &str, origin: &str| headers(&[(HOST, host), (ORIGIN, origin)]);
         assert!(here.admits(&headers(&[(HOST, "127.0.0.1:8080")])));
         assert!(!here.admits(&headers(&[])));

@@ -3,6 +3,7 @@
 //! `tower-http` writes the headers. A page of any other origin gets none of them, not even in the response to a preflight
 //! request.
 
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -25,15 +26,43 @@ const METHODS: [Method; 3] = [Method::GET, Method::POST, Method::DELETE];
 /// Headers of responses that a page may read.
 const EXPOSED: [HeaderName; 4] = [SESSION, VERSION, WWW_AUTHENTICATE, RETRY_AFTER];
 
+/// The origins whose pages may use the listener, besides its own. All clones have the same ones.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AllowedOrigins(Arc<RwLock<Arc<[String]>>>);
+
+impl AllowedOrigins {
+    /// Creates the origins of a configuration.
+    pub(crate) fn new(origins: &[String]) -> Self {
+        Self(Arc::new(RwLock::new(origins.into())))
+    }
+
+    /// Replaces the origins, also in the clones.
+    pub(crate) fn replace(&self, origins: &[String]) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = origins.into();
+    }
+
+    /// Returns `true` if this origin is one of them.
+    pub(crate) fn has(&self, origin: &str) -> bool {
+        is_among(&self.now(), origin)
+    }
+
+    fn now(&self) -> Arc<[String]> {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
 /// The origins whose pages may read responses.
 #[derive(Clone, Debug)]
 struct PageAccess {
-    origins: Vec<String>,
+    origins: AllowedOrigins,
     cors: CorsLayer,
 }
 
 impl PageAccess {
-    fn new(origins: Vec<String>) -> Self {
+    fn new(origins: AllowedOrigins) -> Self {
         let cors = CorsLayer::new()
             // Only requests of named origins come here.
             .allow_origin(AllowOrigin::mirror_request())
@@ -47,12 +76,12 @@ impl PageAccess {
     }
 
     fn names(&self, headers: &HeaderMap) -> bool {
-        only_text(headers, ORIGIN).is_some_and(|origin| is_among(&self.origins, origin))
+        only_text(headers, ORIGIN).is_some_and(|origin| self.origins.has(origin))
     }
 }
 
 /// Returns `true` if this origin is one of those.
-pub(crate) fn is_among(origins: &[String], origin: &str) -> bool {
+fn is_among(origins: &[String], origin: &str) -> bool {
     let origin = without_default_port(origin);
     origins
         .iter()
@@ -77,11 +106,18 @@ pub fn open_to_pages(app: Router, origins: &[String]) -> Router {
     if origins.is_empty() {
         return app;
     }
-    let access = PageAccess::new(origins.to_vec());
-    app.layer(from_fn_with_state(access, respond))
+    open_to_allowed(app, AllowedOrigins::new(origins))
+}
+
+/// Does the same for origins that may be replaced. While there are none, the routes are as they were.
+pub(crate) fn open_to_allowed(app: Router, origins: AllowedOrigins) -> Router {
+    app.layer(from_fn_with_state(PageAccess::new(origins), respond))
 }
 
 async fn respond(State(access): State<PageAccess>, request: Request, next: Next) -> Response {
+    if access.origins.now().is_empty() {
+        return next.run(request).await;
+    }
     let is_named = access.names(request.headers());
     let mut response = if is_named {
         let mut next = access.cors.layer(next);
@@ -184,6 +220,30 @@ mod tests {
             let exposed = text(&refused, ACCESS_CONTROL_EXPOSE_HEADERS).unwrap();
             assert!(exposed.contains("mcp-session-id") && exposed.contains("www-authenticate"));
         }
+    }
+
+    #[tokio::test]
+    async fn replaced_origins_count_from_the_next_request() {
+        let origins = AllowedOrigins::default();
+        let app = open_to_allowed(Router::new(), origins.clone());
+        let sent = async |origin: &'static str| {
+            let mut request = Request::new(Body::empty());
+            let origin = HeaderValue::from_static(origin);
+            request.headers_mut().insert(ORIGIN, origin);
+            let response = app.clone().call(request).await.unwrap();
+            let allowed = text(&response, ACCESS_CONTROL_ALLOW_ORIGIN).map(str::to_owned);
+            (allowed, response.headers().contains_key(VARY))
+        };
+        let (a, b) = ("http://a.example", "http://b.example");
+        assert_eq!(sent(a).await, (None, false));
+        origins.replace(&[a.to_owned()]);
+        assert_eq!(sent(a).await.0.as_deref(), Some(a));
+        assert_eq!(sent(b).await, (None, true));
+        origins.replace(&[b.to_owned()]);
+        assert_eq!(sent(a).await, (None, true));
+        assert_eq!(sent(b).await.0.as_deref(), Some(b));
+        origins.replace(&[]);
+        assert_eq!(sent(b).await, (None, false));
     }
 
     #[tokio::test]

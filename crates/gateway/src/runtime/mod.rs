@@ -1,5 +1,6 @@
 //! The parts of a running gateway besides its sessions: the record, the inbox, and maintenance.
 
+pub(crate) mod current_file;
 mod inbox_location;
 #[cfg(feature = "teams")]
 mod notifying;
@@ -19,7 +20,6 @@ mod start_checks;
 mod start_error;
 mod terminal;
 
-use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -28,26 +28,22 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use mcp_elicit_client::responder::Terminal;
 use tokio::sync::{Notify, watch};
 
+use current_file::{CurrentFile, ServedServer};
 use inbox_location::{INBOX_CHECK_INTERVAL, InboxLocation};
-pub use reload::{ReloadError, Reloaded};
+pub use reload::{ReadFile, ReloadError, Reloaded};
 pub use shared_record::database_record;
 #[cfg(feature = "postgres")]
 pub use shared_record::{migrate, planned_migration};
 pub use start_error::StartError;
-use terminal::terminal_frontend;
 
 use crate::callers::{Callers, SessionCaller};
-use crate::config::{
-    Auth, Config, ConfiguredServer, HttpTarget, LocalResponder, RestartSettings, ServerTarget,
-};
+use crate::config::{Auth, Config, ConfiguredServer, HttpTarget, ServerTarget};
 use crate::current_rules::CurrentRules;
-use crate::learned_facts::{FactsRead, LearnedFacts, LearningServer};
+use crate::learned_facts::LearnedFacts;
 use crate::listener::peers::{Joining, Peers};
-use crate::local_responder::LocalResponses;
-use crate::server_identity::{configured_key, server_identity};
+use crate::server_identity::server_identity;
 use crate::server_secrets::secrets_of;
 use crate::session::SessionContext;
 use crate::traces::Traces;
@@ -77,8 +73,12 @@ pub struct Runtime {
     pub record: Arc<Record>,
     /// The current location of the inbox.
     answering: watch::Sender<InboxLocation>,
-    /// The responders besides the inbox, by the server's name.
-    responders: Arc<HashMap<String, Arc<LocalResponses>>>,
+    /// The contents of the file.
+    current: Arc<CurrentFile>,
+    /// Locked while the file is read again.
+    reloading: Arc<tokio::sync::Mutex<()>>,
+    /// The state folder.
+    folder: Folder,
     /// The error of opening the record, once it is known.
     opening: Option<watch::Receiver<Option<Arc<RecordStoreError>>>>,
     /// The facts learned about the servers.
@@ -97,8 +97,6 @@ pub struct Runtime {
     reads_again: Arc<AtomicBool>,
     /// The notes of the audit's end, unless the record is in memory.
     seen_notes: Option<Arc<SeenNotes>>,
-    /// The settings of the file that stay until a restart.
-    restart_settings: Arc<RestartSettings>,
     /// The messages to people, if there are rules.
     #[cfg(feature = "teams")]
     notifier: Option<Arc<crate::notifier::Notifier>>,
@@ -117,7 +115,7 @@ impl Runtime {
         check_addresses(config)?;
         let mut folder = folder(config.state.as_deref())?;
         apply_presence(config, &folder)?;
-        open_sign_ins(config, &folder)?;
+        open_sign_ins(&config.servers, &folder)?;
         let config = &*config;
         warn_of_local_proxies(config);
         let mut opening = None;
@@ -166,7 +164,7 @@ impl Runtime {
                 .with_delivering_sessions(),
         );
         let traces = Traces::begin(config.traces.as_deref(), &record);
-        let learning = learning_of(config, &record).await;
+        let learning = LearnedFacts::default();
         let callers = Callers::new(
             &config.auth,
             config.login.as_ref().map(LoginSettings::issuer),
@@ -188,7 +186,9 @@ impl Runtime {
         let mut runtime = Self {
             record,
             answering: watch::Sender::new(InboxLocation::Nowhere),
-            responders: Arc::default(),
+            current: Arc::default(),
+            reloading: Arc::default(),
+            folder: folder.clone(),
             opening,
             learning,
             callers,
@@ -198,7 +198,6 @@ impl Runtime {
             traces,
             reads_again: Arc::default(),
             seen_notes,
-            restart_settings: Arc::new(config.restart_settings.clone()),
             #[cfg(feature = "teams")]
             notifier: None,
         };
@@ -213,7 +212,12 @@ impl Runtime {
         runtime.open_notifier(config, &folder)?;
         runtime.serve_inbox(config, &folder).await?;
         runtime.start_notifier();
-        runtime.responders = Arc::new(runtime.start_responders(config)?);
+        let file = runtime.next_file(config, |_| false)?;
+        runtime.learning.replace(file.learning());
+        if !config.in_memory {
+            runtime.recall_learned().await;
+        }
+        runtime.replace_file(file);
         Ok(runtime)
     }
 
@@ -238,46 +242,6 @@ impl Runtime {
         {
             tracing::warn!(%error, "the state folder still says where the inbox was");
         }
-    }
-
-    /// Withdraws every question from the terminal and the programs.
-    pub async fn stop_asking(&self) {
-        for responder in self.responders.values() {
-            responder.stop().await;
-        }
-    }
-
-    /// Starts the responders. The terminal is a single one, however many servers ask there.
-    fn start_responders(
-        &self,
-        config: &Config,
-    ) -> Result<HashMap<String, Arc<LocalResponses>>, StartError> {
-        let alone = matches!(*self.answering.borrow(), InboxLocation::Nowhere);
-        let mut terminal: Option<Arc<LocalResponses>> = None;
-        let mut found = HashMap::new();
-        for server in &config.servers {
-            let responder = match (&server.answering, &terminal) {
-                (None, _) => continue,
-                (Some(LocalResponder::Terminal), Some(known)) => known.clone(),
-                (Some(LocalResponder::Terminal), None) => {
-                    let person = Terminal::new(terminal_frontend(config.plain)?);
-                    let only = LocalResponses::of_terminal(self.record.clone(), person, alone);
-                    terminal = Some(only.clone());
-                    only
-                }
-                (Some(LocalResponder::Program(program)), _) => {
-                    let name = &server.settings.server;
-                    let started =
-                        LocalResponses::of_program(self.record.clone(), program, name, alone);
-                    started.map_err(|source| StartError::Program {
-                        server: name.clone(),
-                        source,
-                    })?
-                }
-            };
-            found.insert(server.settings.server.clone(), responder);
-        }
-        Ok(found)
     }
 
     /// Returns the address at which people answer; it signs no one in.
@@ -330,14 +294,28 @@ impl Runtime {
         })
     }
 
+    /// Adds the facts about the servers that earlier and other processes learned.
+    async fn recall_learned(&self) {
+        // What sessions have learned meanwhile is not lost for the servers of another file.
+        let recalled = async {
+            self.learning.keep(&self.record).await?;
+            self.learning.recall(&self.record).await
+        };
+        if let Ok(Err(fault)) = tokio::time::timeout(INBOX_CHECK_INTERVAL, recalled).await {
+            // An error of the record is reported when it is first needed.
+            tracing::warn!(%fault, "the data about servers could not be read");
+        }
+    }
+
     /// Creates the context of a session of this caller with this server. `passed` is the digest of the credentials that the
     /// caller passes to it, if they do not distinguish callers already: to other users it is another server.
     pub(crate) fn session_context(
         &self,
-        server: &ConfiguredServer,
+        served: &ServedServer,
         caller: &Arc<SessionCaller>,
         passed: &str,
     ) -> SessionContext {
+        let server = &served.config;
         let name = &server.settings.server;
         let key = self.record.identity_key();
         let mut identified = server_identity(server, key, std::env::vars_os());
@@ -358,7 +336,8 @@ impl Runtime {
             callers: self.callers.clone(),
             teams: self.teams.clone(),
             link: self.links(),
-            responder: self.responders.get(name).cloned(),
+            earlier_rules: served.earlier_rules.clone(),
+            responder: served.responder.clone(),
             traces: self.traces.clone(),
         }
     }
@@ -494,8 +473,11 @@ fn note_address(folder: &Folder, address: &str) -> Result<(), StartError> {
 }
 
 /// Opens the tokens of the operator's sign-ins, and logs those that are missing.
-fn open_sign_ins(config: &Config, folder: &Folder) -> Result<(), StartError> {
-    for server in &config.servers {
+fn open_sign_ins<'s>(
+    servers: impl IntoIterator<Item = &'s ConfiguredServer>,
+    folder: &Folder,
+) -> Result<(), StartError> {
+    for server in servers {
         if let ServerTarget::Url(HttpTarget {
             sign_in: Some(sign_in),
             ..
@@ -585,28 +567,6 @@ impl SeenNotes {
             None
         });
     }
-}
-
-/// Adds the facts learned by earlier processes to the servers' settings.
-async fn learning_of(config: &Config, record: &Record) -> LearnedFacts {
-    let server = |server: &ConfiguredServer| {
-        let key = record.identity_key();
-        LearningServer {
-            identity: server_identity(server, key, std::env::vars_os()).key,
-            configured: configured_key(server, key),
-            settings: server.settings.clone(),
-            read: FactsRead::default(),
-        }
-    };
-    let learning = LearnedFacts::of(config.servers.iter().map(server).collect());
-    if !config.in_memory
-        && let Ok(Err(fault)) =
-            tokio::time::timeout(INBOX_CHECK_INTERVAL, learning.recall(record)).await
-    {
-        // An error of the record is reported when it is first needed.
-        tracing::warn!(%fault, "the data about servers could not be read");
-    }
-    learning
 }
 
 /// Starts the maintenance. The notices are of changes by other machines, which are looked for at intervals too.

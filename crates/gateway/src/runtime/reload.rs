@@ -1,4 +1,4 @@
-//! Reloading of the configuration: all of its rules, people, groups, roles and channels take effect, or none.
+//! Reloading of the configuration: all that a changed file says takes effect, or nothing of it.
 
 #[cfg(unix)]
 mod too_few;
@@ -14,13 +14,19 @@ use mcp_elicit_record::Record;
 use mcp_elicit_record::team::RulesEvent;
 use tokio::sync::mpsc;
 
+use super::current_file::NextFile;
 use super::inbox_location::INBOX_CHECK_INTERVAL;
 use super::notifying::{NextChannels, next_channels};
-use super::{Folder, Runtime};
-use crate::config::{Config, ConfigError, RestartSettings};
+use super::{
+    Folder, Runtime, StartError, apply_presence, check_addresses, open_sign_ins, start_checks,
+};
+use crate::config::{Config, ConfigError, ConfiguredServer, FileSettings};
 #[cfg(unix)]
 use crate::config::{hide_userinfo, unset_variables};
 use crate::current_rules::{CurrentRules, RulesChange, digest_of_rules, short_digest};
+
+/// Reads the text of a file as the configuration of this gateway, with what its command line adds.
+pub type ReadFile = dyn Fn(&str) -> Result<Config, ReloadError> + Send + Sync;
 
 /// The reason why a reloaded configuration is not used.
 #[derive(Debug, thiserror::Error)]
@@ -28,25 +34,30 @@ pub enum ReloadError {
     /// It has errors.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The options that go with it have errors, or do not fit it.
+    #[error("{why}")]
+    Options {
+        /// The errors.
+        why: String,
+    },
     /// It cannot be read.
     #[error("the configuration cannot be read")]
     Unreadable(#[from] std::io::Error),
+    /// A part of it cannot be started, as at the start of a gateway.
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// A channel cannot be used, because one of its secrets is missing or wrong.
     #[error("a channel cannot be used: {}", with_causes(.0.as_ref()))]
     Channels(Box<dyn std::error::Error + Send + Sync>),
-    /// It no longer has rules, people, groups or roles.
+    /// It has the first rules, people or channels of a gateway that was started without any. Its open sessions have nothing
+    /// by which their calls could be judged.
     #[error(
-        "the file has none of `[people]`, `[groups]`, `[roles]` and `[[rules]]` any more; put them back, or end the gateway and start it without them"
-    )]
-    NoTeams,
-    /// It has the first rules, people or channels of a gateway that was started without any.
-    #[error(
-        "the gateway was started without rules, people and channels: the first ones need a restart"
+        "the gateway was started without rules, people and channels, and its open sessions would go on without them: the first ones need a restart"
     )]
     FirstTeams,
-    /// Settings that rules depend on differ from the current ones.
+    /// Settings differ that a running gateway cannot change.
     #[error(
-        "{} in the file differs from that of the running gateway, and rules depend on it: restart the gateway to apply the file",
+        "{} in the file differs from that of the running gateway, which keeps it: restart this gateway to apply the file",
         .names.join(", ")
     )]
     NeedsRestart {
@@ -64,8 +75,18 @@ pub struct Reloaded {
     pub counts: [usize; 3],
     /// `true` if its rules, people, groups, roles and channels are unchanged.
     pub is_unchanged: bool,
-    /// The names of the settings that differ from the current ones, and need a restart.
-    pub need_restart: Vec<String>,
+    /// `true` if it has no rules, and the file before had some.
+    pub lost_rules: bool,
+    /// The names of the other settings that have changed, and taken effect.
+    pub applied: Vec<String>,
+}
+
+/// A file that is about to take effect.
+struct Prepared {
+    teams: Option<(Arc<Rules>, NextChannels)>,
+    file: NextFile,
+    /// The names of the settings that have changed, besides those of the rules, people, groups, roles and channels.
+    applied: Vec<String>,
 }
 
 impl Runtime {
@@ -106,41 +127,108 @@ impl Runtime {
         Some(self.teams.as_ref()?.rules())
     }
 
-    /// Applies the rules, people, groups, roles and channels of a reloaded configuration. Open questions keep their
-    /// plan.
+    /// Applies a changed file: its rules, people, groups, roles, channels, servers, limits and times. Open questions keep
+    /// their plan, and open sessions their server. Must be called in a tokio runtime.
     ///
     /// # Errors
-    /// If it has any error, a secret of a channel cannot be read, or a setting that rules depend on has changed: then
+    /// If it has any error, a part of it cannot be started, or a setting differs that a running gateway cannot change: then
     /// everything stays as it is.
-    pub fn reload(&self, text: &str) -> Result<Reloaded, ReloadError> {
-        let Some(teams) = &self.teams else {
-            return self.compare(text);
-        };
-        match self.next(text) {
-            Ok((rules, channels, need_restart)) => {
-                let (before, digest) = (teams.digest(), digest_of_rules(&rules));
-                let (count, same_channels) = self.compare_channels(&channels);
-                let is_unchanged = before == digest && same_channels;
-                let counts = [rules.rules().len(), rules.people().people.len(), count];
-                let event = self.loaded(&rules, digest.clone(), Some(before), need_restart.clone());
-                teams.tell(event);
-                teams.replace(rules);
-                self.replace_channels(channels);
-                Ok(Reloaded {
-                    rules_digest: Some(digest),
-                    counts,
-                    is_unchanged,
-                    need_restart,
-                })
-            }
-            Err(error) => {
-                teams.tell(RulesEvent::Rejected {
-                    digest: teams.digest(),
-                    gateway: self.gateway.to_string(),
-                });
-                Err(error)
-            }
+    pub async fn reload(&self, text: &str, read: &ReadFile) -> Result<Reloaded, ReloadError> {
+        let _one_after_the_other = self.reloading.lock().await;
+        let prepared = self.prepared(text, read).await;
+        if let (Err(error), Some(teams)) = (&prepared, &self.teams) {
+            let need_restart = match error {
+                ReloadError::NeedsRestart { names } => names.clone(),
+                _ => Vec::new(),
+            };
+            teams.tell(RulesEvent::Rejected {
+                digest: teams.digest(),
+                need_restart,
+                gateway: self.gateway.to_string(),
+            });
         }
+        prepared.map(|next| self.apply(next))
+    }
+
+    /// Reads a file that is about to take effect, and starts what it needs. Nothing of it is in force yet.
+    async fn prepared(&self, text: &str, read: &ReadFile) -> Result<Prepared, ReloadError> {
+        // First, because the reader's warnings apply to the running gateway. If the file cannot be read, the reader says why.
+        let changes = FileSettings::read(text)
+            .map(|next| self.current.parts().settings.changes(&next))
+            .unwrap_or_default();
+        if !changes.fixed.is_empty() {
+            let names = changes.fixed;
+            return Err(ReloadError::NeedsRestart { names });
+        }
+        let mut config = read(text)?;
+        check_addresses(&config)?;
+        let teams = match (&self.teams, &config.teams) {
+            (Some(_), rules) => {
+                // A file without any has none, and nobody is asked.
+                let rules = match rules {
+                    Some(rules) => rules.clone(),
+                    None => Arc::new(Rules::parse("").map_err(ConfigError::Rules)?),
+                };
+                let channels = next_channels(&config, &rules);
+                let channels = channels.map_err(|error| ReloadError::Channels(Box::new(error)))?;
+                Some((rules, channels))
+            }
+            (None, None) => None,
+            (None, Some(_)) => return Err(ReloadError::FirstTeams),
+        };
+        // It is as it was, and the folder's may have been set by a command meanwhile.
+        config.presence = None;
+        apply_presence(&mut config, &self.folder)?;
+        let is_changed = |server: &&ConfiguredServer| {
+            let name = &server.settings.server;
+            changes.concerns_server(name) || !self.current.parts().servers.contains_key(name)
+        };
+        open_sign_ins(config.servers.iter().filter(is_changed), &self.folder)?;
+        let file = self.next_file(&config, |name| !changes.concerns_server(name))?;
+        if config.listen.is_some() {
+            start_checks::check_programs(config.servers.iter().filter(is_changed));
+        }
+        self.learning.replace(file.learning());
+        if !config.in_memory {
+            self.recall_learned().await;
+        }
+        Ok(Prepared {
+            teams,
+            file,
+            applied: changes.applied,
+        })
+    }
+
+    /// Puts a file into force. Nothing here can fail.
+    fn apply(&self, next: Prepared) -> Reloaded {
+        let Prepared {
+            teams: next_teams,
+            file,
+            applied,
+        } = next;
+        let mut reloaded = Reloaded {
+            rules_digest: None,
+            counts: [0, 0, 0],
+            is_unchanged: true,
+            lost_rules: false,
+            applied,
+        };
+        // At each moment, a call is judged at least as before or as afterwards: the sessions of servers that the file has
+        // otherwise keep the rules of before, and new servers come after their rules.
+        self.pin_rules(&file);
+        if let (Some(teams), Some((rules, channels))) = (&self.teams, next_teams) {
+            let (before, digest) = (teams.digest(), digest_of_rules(&rules));
+            let (count, same_channels) = self.compare_channels(&channels);
+            reloaded.is_unchanged = before == digest && same_channels;
+            reloaded.lost_rules = rules.rules().is_empty() && !teams.rules().rules().is_empty();
+            reloaded.counts = [rules.rules().len(), rules.people().people.len(), count];
+            reloaded.rules_digest = Some(digest.clone());
+            teams.tell(self.loaded(&rules, digest, Some(before), reloaded.applied.clone()));
+            teams.replace(rules);
+            self.replace_channels(channels);
+        }
+        self.replace_file(file);
+        reloaded
     }
 
     /// Returns the event of rules that are loaded.
@@ -149,13 +237,13 @@ impl Runtime {
         rules: &Rules,
         digest: String,
         before: Option<String>,
-        need_restart: Vec<String>,
+        settings: Vec<String>,
     ) -> RulesEvent {
         RulesEvent::Loaded {
             digest,
             before,
             rules: rules.rules().len(),
-            need_restart,
+            settings,
             gateway: self.gateway.to_string(),
         }
     }
@@ -172,47 +260,10 @@ impl Runtime {
         )
     }
 
-    /// Reads a configuration that is about to take effect, and names its settings that need a restart.
-    fn next(&self, text: &str) -> Result<(Arc<Rules>, NextChannels, Vec<String>), ReloadError> {
-        // First, because the reader's warnings apply to the running gateway.
-        let need_restart = match RestartSettings::read(text) {
-            Some(settings) => {
-                let found = self.restart_settings.differences(&settings);
-                if !found.judging.is_empty() {
-                    let names = found.judging;
-                    return Err(ReloadError::NeedsRestart { names });
-                }
-                found.others
-            }
-            // The reader reports the error.
-            None => Vec::new(),
-        };
-        let config = Config::parse(text)?;
-        let rules = config.teams.clone().ok_or(ReloadError::NoTeams)?;
-        let channels = next_channels(&config, &rules);
-        let channels = channels.map_err(|error| ReloadError::Channels(Box::new(error)))?;
-        Ok((rules, channels, need_restart))
-    }
-
-    /// Compares a configuration with that of a gateway which was started without rules, people and channels.
-    fn compare(&self, text: &str) -> Result<Reloaded, ReloadError> {
-        let config = Config::parse(text)?;
-        if config.teams.is_some() {
-            return Err(ReloadError::FirstTeams);
-        }
-        let found = self.restart_settings.differences(&config.restart_settings);
-        let mut need_restart = found.judging;
-        need_restart.extend(found.others);
-        Ok(Reloaded {
-            rules_digest: None,
-            counts: [0, 0, 0],
-            is_unchanged: true,
-            need_restart,
-        })
-    }
-
     /// Reloads the file on each SIGHUP, which then no longer ends the gateway. Must be called in a tokio runtime.
-    pub fn reload_on_signal(&self, path: PathBuf) {
+    ///
+    /// `read` reads its text as the configuration of this gateway.
+    pub fn reload_on_signal(&self, path: PathBuf, read: Box<ReadFile>) {
         #[cfg(unix)]
         {
             use tokio::signal::unix::{SignalKind, signal};
@@ -224,7 +275,7 @@ impl Runtime {
             let runtime = self.clone();
             tokio::spawn(async move {
                 while hangup.recv().await.is_some() {
-                    runtime.reload_file(&path);
+                    runtime.reload_file(&path, &read).await;
                     if let Some(rules) = runtime.rules() {
                         too_few::warn(&runtime.record, &rules).await;
                     }
@@ -232,7 +283,7 @@ impl Runtime {
             });
         }
         #[cfg(not(unix))]
-        drop(path);
+        drop((path, read));
     }
 
     /// Returns `true` if SIGHUP is for [`Runtime::reload_on_signal`].
@@ -241,10 +292,10 @@ impl Runtime {
     }
 
     #[cfg(unix)]
-    fn reload_file(&self, path: &std::path::Path) {
+    async fn reload_file(&self, path: &std::path::Path, read: &ReadFile) {
         let (text, reloaded) = match read_file(path) {
             Ok(text) => {
-                let reloaded = self.reload(&text);
+                let reloaded = self.reload(&text, read).await;
                 (text, reloaded)
             }
             Err(error) => (String::new(), Err(error.into())),
@@ -253,9 +304,16 @@ impl Runtime {
             Err(error) => {
                 let next = next_step(&error, path, &text);
                 let error = in_words(&error);
-                tracing::error!(%error, "the file was not applied: the old rules, people and channels stay in force{next}");
+                tracing::error!(%error, "the file was not applied, and everything stays as it was{next}");
             }
-            Ok(reloaded) => tracing::info!("{}", reloaded.in_words()),
+            Ok(reloaded) => {
+                tracing::info!("{}", reloaded.in_words());
+                if reloaded.lost_rules {
+                    tracing::warn!(
+                        "the file has no rules any more: every call is made, and its caller is asked what its server asks"
+                    );
+                }
+            }
         }
     }
 }
@@ -287,7 +345,7 @@ fn next_step(error: &ReloadError, path: &std::path::Path, text: &str) -> String 
         ReloadError::Config(ConfigError::Rules(_)) => format!(
             "; correct {path} until `mcp-elicit rules check {path}` finds nothing, and send SIGHUP again"
         ),
-        ReloadError::Config(_) => format!(
+        ReloadError::Config(_) | ReloadError::Start(_) | ReloadError::Options { .. } => format!(
             "; correct {path} until `mcp-elicit gateway --config {path} --check` finds nothing, and send SIGHUP again"
         ),
         ReloadError::Channels(_) => match unset_variables(text).as_slice() {
@@ -298,7 +356,6 @@ fn next_step(error: &ReloadError, path: &std::path::Path, text: &str) -> String 
                 unset.join(", ")
             ),
         },
-        ReloadError::NoTeams => format!("; the file is {path}"),
         ReloadError::Unreadable(_) | ReloadError::FirstTeams | ReloadError::NeedsRestart { .. } => {
             String::new()
         }
@@ -333,11 +390,11 @@ impl Reloaded {
         } else {
             "the file was read again: it has no rules, people and channels".to_owned()
         };
-        if self.need_restart.is_empty() {
+        if self.applied.is_empty() {
             return read;
         }
-        let names = self.need_restart.join(", ");
-        format!("{read}; these settings of it differ, and need a restart: {names}")
+        let names = self.applied.join(", ");
+        format!("{read}; these settings of it have changed, and are in force: {names}")
     }
 }
 

@@ -8,24 +8,14 @@ use std::sync::Arc;
 use mcp_elicit_inbox::state_folder::StateFolder;
 
 use crate::callers::Callers;
-use crate::config::{Config, ServerTarget};
+use crate::config::{Config, ConfiguredServer, ServerTarget};
 use crate::transports::process::Program;
 
 /// Begins the checks in the background. Must be called in a tokio runtime.
 pub(super) fn begin(config: &Config, callers: &Arc<Callers>, state: &StateFolder) {
     // A client on stdio starts its one server at once.
     if config.listen.is_some() {
-        for server in &config.servers {
-            if let ServerTarget::Program(program) = &server.target
-                && !is_there(program)
-            {
-                tracing::warn!(
-                    server = %server.settings.server,
-                    program = %program.program.display(),
-                    "the program of a server is not there, or cannot be started by this user: its calls fail until it is; check `command`"
-                );
-            }
-        }
+        check_programs(&config.servers);
     }
     #[cfg(feature = "teams")]
     check_keys(config, callers);
@@ -35,6 +25,21 @@ pub(super) fn begin(config: &Config, callers: &Arc<Callers>, state: &StateFolder
     begin_issuers(config, callers.clone());
     #[cfg(not(feature = "teams"))]
     let _ = (callers, state);
+}
+
+/// Warns of servers whose program is not there.
+pub(super) fn check_programs<'s>(servers: impl IntoIterator<Item = &'s ConfiguredServer>) {
+    for server in servers {
+        if let ServerTarget::Program(program) = &server.target
+            && !is_there(program)
+        {
+            tracing::warn!(
+                server = %server.settings.server,
+                program = %program.program.display(),
+                "the program of a server is not there, or cannot be started by this user: its calls fail until it is; check `command`"
+            );
+        }
+    }
 }
 
 /// Warns of keys for people who are not in the file.

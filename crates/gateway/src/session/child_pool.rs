@@ -8,7 +8,7 @@
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::wire;
 use mcp_elicit_core::wire::frame::Shape;
-use mcp_elicit_core::wire::{CallKind, Cancelled, method};
+use mcp_elicit_core::wire::{CallKind, Cancelled, Id, method};
 use mcp_elicit_record::clock;
 use mcp_elicit_relay::{AccessNumber, Event, StreamId};
 use std::collections::BTreeSet;
@@ -200,9 +200,7 @@ impl Pool {
         };
         let sessions = self.sessions();
         if frame.shape() == Some(Shape::Notification) {
-            let params = frame.params().filter(|_| named == method::CANCELLED);
-            let cancelled = params.and_then(|params| Cancelled::parse(params).ok());
-            let id = cancelled.and_then(|cancelled| cancelled.request_id);
+            let id = cancelled_call(frame, named);
             let knows =
                 |session: &Arc<Session>| id.as_ref().is_some_and(|id| session.knows_call(id));
             return Ok(sessions.into_iter().find(knows).unwrap_or(first));
@@ -230,6 +228,28 @@ impl Pool {
             member.used = clock::now();
         }
         Ok(chosen)
+    }
+
+    /// Returns `true` if a message of a client goes on with something that is held here: a retry, a call that was handed
+    /// back, a task, or the cancellation of an open call. `is_other` is `true` if no other pool of the caller has the same server:
+    /// then every retry of a round that was sealed for it counts.
+    pub(crate) fn continues_here(&self, frame: wire::Frame<'_>, is_other: bool) -> bool {
+        let Some(named) = frame.method() else {
+            return false;
+        };
+        let sessions = self.sessions();
+        let mut sessions = sessions.iter();
+        if frame.shape() == Some(Shape::Notification) {
+            let id = cancelled_call(frame, named);
+            return id.is_some_and(|id| sessions.any(|session| session.knows_call(&id)));
+        }
+        let goes_on = |kind, session: &Arc<Session>| {
+            session.continues_here(kind, frame) || is_other && session.has_sealed_state(kind, frame)
+        };
+        match CallKind::of_method(named) {
+            Some(kind) => sessions.any(|session| goes_on(kind, session)),
+            None => sessions.any(|session| session.has_task_of(frame)),
+        }
     }
 
     /// Returns `true` if the servers read their input.
@@ -414,6 +434,12 @@ impl Pool {
             Err(fault) => tracing::error!(%fault, "another child could not be started"),
         }
     }
+}
+
+/// Returns the call that a notification of this method cancels.
+fn cancelled_call(frame: wire::Frame<'_>, named: &str) -> Option<Id> {
+    let params = frame.params().filter(|_| named == method::CANCELLED)?;
+    Cancelled::parse(params).ok()?.request_id
 }
 
 /// Waits until these threads have ended, for at most `at_most`.

@@ -32,7 +32,7 @@ use http::{HeaderMap, HeaderValue};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 
-use crate::bind::ServerOfCalls;
+use crate::bind::{EarlierRules, ServerOfCalls};
 use crate::callers::{Callers, SessionCaller};
 use crate::current_rules::CurrentRules;
 use crate::frame::{FrameBytes, one_line};
@@ -171,6 +171,8 @@ pub(crate) struct SessionContext {
     pub callers: Arc<Callers>,
     /// The rules, if there are any.
     pub teams: Option<Arc<CurrentRules>>,
+    /// The rules of the last file that defined the server as this session has it.
+    pub earlier_rules: EarlierRules,
     /// The address of a question's page, by its id.
     pub link: LinkOf,
     /// The responder besides the inbox.
@@ -210,6 +212,7 @@ impl Session {
                     let server = ServerOfCalls {
                         name: who.server.clone(),
                         key: who.identity.server.key.clone(),
+                        earlier: who.earlier_rules.clone(),
                     };
                     let caller = who.caller.clone();
                     Some(teams.decisions(server, caller, settings.open_for))
@@ -450,6 +453,16 @@ impl Session {
     /// Returns `true` if the request continues something that is held here.
     pub(crate) fn continues_here(&self, kind: CallKind, frame: wire::Frame<'_>) -> bool {
         self.relay().continues_here(clock::now(), kind, frame)
+    }
+
+    /// Returns `true` if the request is the retry of a round that was sealed for this caller and server.
+    pub(crate) fn has_sealed_state(&self, kind: CallKind, frame: wire::Frame<'_>) -> bool {
+        self.relay().has_sealed_state(clock::now(), kind, frame)
+    }
+
+    /// Returns `true` if a request is about a task that a call here became.
+    pub(crate) fn has_task_of(&self, frame: wire::Frame<'_>) -> bool {
+        self.relay().has_task_of(frame)
     }
 
     /// Returns `true` if the client knows a call here by this id.

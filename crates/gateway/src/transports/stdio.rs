@@ -10,6 +10,7 @@ use mcp_elicit_record::clock;
 use crate::callers::{ProvenCaller, SessionCaller};
 use crate::config::ConfiguredServer;
 use crate::frame::FrameBytes;
+use crate::runtime::current_file::ServedServer;
 use crate::runtime::{Runtime, StartError};
 use crate::session::child_pool::{self, Pool, SameCallerSession, StartedSession};
 use crate::session::{ClientTransport, Driver, ServerTransport, Session};
@@ -155,15 +156,17 @@ pub fn serve_program(
     stop: StopSignal,
 ) -> Result<(), StartError> {
     let client = StdioClient::open().map_err(fault_of(server))?;
+    let served = runtime.served(server, max_frame);
     let most = if server.share_child {
         1
     } else {
         child_pool::CHILDREN
     };
     let start = {
-        let (runtime, server, program) = (runtime.clone(), server.clone(), program.clone());
+        let (runtime, served, program) = (runtime.clone(), served, program.clone());
         let client = client.clone();
         move |beside: SameCallerSession| {
+            let server = &served.config;
             let (child, stdout) = ChildTransport::start(
                 program.clone(),
                 &server.settings.server,
@@ -171,7 +174,7 @@ pub fn serve_program(
                 ROOM_WAIT,
                 None,
             )
-            .map_err(fault_of(&server))?;
+            .map_err(fault_of(server))?;
             let settings = RelaySettings {
                 first_call: beside.first_call,
                 is_pushed: beside.is_pushed,
@@ -179,7 +182,7 @@ pub fn serve_program(
             };
             start(
                 &runtime,
-                &server,
+                &served,
                 settings,
                 &client,
                 child.clone(),
@@ -201,19 +204,20 @@ pub fn serve_url(
     stop: StopSignal,
 ) -> Result<(), StartError> {
     let client = StdioClient::open().map_err(fault_of(server))?;
+    let served = runtime.served(server, max_frame);
     let tokio = tokio::runtime::Handle::current();
     let start = {
-        let (runtime, server, at) = (runtime.clone(), server.clone(), at.clone());
+        let (runtime, at) = (runtime.clone(), at.clone());
         move |_: SameCallerSession| {
             let _in_runtime = tokio.enter();
             let upstream = HttpUpstream::new(&at, max_frame, HeaderSource::Gateway)?;
             let settings = RelaySettings {
                 server_streams: true,
-                ..server.settings.clone()
+                ..served.config.settings.clone()
             };
             start(
                 &runtime,
-                &server,
+                &served,
                 settings,
                 &client,
                 upstream.clone(),
@@ -232,16 +236,17 @@ pub fn serve_url(
 /// Opens a session for this client.
 fn start(
     runtime: &Runtime,
-    server: &ConfiguredServer,
+    served: &ServedServer,
     settings: RelaySettings,
     client: &Arc<StdioClient>,
     side: Arc<dyn ServerTransport>,
     attach: impl FnOnce(&Arc<Session>) -> io::Result<()>,
 ) -> Result<StartedSession, StartError> {
     let caller = SessionCaller::new(ProvenCaller::local());
-    let who = runtime.session_context(server, &caller, "");
+    let who = runtime.session_context(served, &caller, "");
     let record = runtime.record.clone();
     let (session, driver) = Session::new(settings, who, client.clone(), side, record);
+    let server = &served.config;
     attach(&session).map_err(fault_of(server))?;
     let driver = Some(drive(driver).map_err(fault_of(server))?);
     Ok(StartedSession { session, driver })

@@ -261,7 +261,7 @@ impl Record {
 
     /// Deletes the events that are older than the setting says, at most once an hour unless there are more of them.
     pub(crate) async fn purge_audit_when_due(&self) -> Result<(), RecordError> {
-        let Some(span) = self.retention.audit else {
+        let Some(span) = self.retention().audit else {
             return Ok(());
         };
         let now = self.now();

@@ -211,6 +211,8 @@ members! {
     Digest = "digest",
     /// The digest of the rules before.
     Before = "before",
+    /// The settings that took effect.
+    Settings = "settings",
     /// The settings that need a restart.
     Restart = "restart",
     /// The number of rules.
@@ -379,8 +381,8 @@ mod tests {
         assert_eq!(
             names.join(" "),
             "at event id server principal mode kind target others rule approval by act to person of session device \
-             client evidence channel message reason fields edited unchecked digest before restart rules gateway grants call \
-             until comment votes need leftOut purgedUpTo purgedHash purgedAt"
+             client evidence channel message reason fields edited unchecked digest before settings restart rules gateway \
+             grants call until comment votes need leftOut purgedUpTo purgedHash purgedAt"
         );
     }
 

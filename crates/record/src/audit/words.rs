@@ -137,7 +137,18 @@ impl<'e> EventWords<'e> {
         }
         let restart = self.entry.texts(Member::Restart);
         if !restart.is_empty() {
-            self.say(["  without ", &*restart.join(", "), " (needs a restart)"]);
+            // Earlier versions applied the rules of such a file.
+            let is_kept = self.entry.event() == Some(AuditEvent::RulesRejected);
+            let before = if is_kept {
+                "  because of "
+            } else {
+                "  without "
+            };
+            self.say([before, &*restart.join(", "), " (needs a restart)"]);
+        }
+        let settings = self.entry.texts(Member::Settings);
+        if !settings.is_empty() {
+            self.say(["  with ", &*settings.join(", ")]);
         }
         self.say_member("  at ", Member::Gateway);
     }

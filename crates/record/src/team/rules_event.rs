@@ -17,8 +17,8 @@ pub enum RulesEvent {
         before: Option<String>,
         /// The number of rules.
         rules: usize,
-        /// The settings of the file that differ from the current ones, and need a restart.
-        need_restart: Vec<String>,
+        /// The other settings that differ from those before, and took effect.
+        settings: Vec<String>,
         /// The gateway: its machine and its state folder.
         gateway: String,
     },
@@ -26,6 +26,8 @@ pub enum RulesEvent {
     Rejected {
         /// The digest of the rules that stay in force.
         digest: String,
+        /// The settings of the file that need a restart, if it was rejected because of them.
+        need_restart: Vec<String>,
         /// The gateway: its machine and its state folder.
         gateway: String,
     },
@@ -118,22 +120,30 @@ impl RulesEvent {
                 digest,
                 before,
                 rules,
+                settings,
+                gateway,
+            } => {
+                let settings = Some(settings.as_slice()).filter(|list| !list.is_empty());
+                entry
+                    .with(Member::Digest, digest.as_str())
+                    .with_some(Member::Before, before.as_deref())
+                    .with(Member::Rules, *rules)
+                    .with_some(Member::Settings, settings)
+                    .with(Member::Gateway, gateway.as_str())
+                    .with(Member::By, OWNER)
+            }
+            Self::Rejected {
+                digest,
                 need_restart,
                 gateway,
             } => {
                 let need_restart = Some(need_restart.as_slice()).filter(|list| !list.is_empty());
                 entry
                     .with(Member::Digest, digest.as_str())
-                    .with_some(Member::Before, before.as_deref())
-                    .with(Member::Rules, *rules)
                     .with_some(Member::Restart, need_restart)
                     .with(Member::Gateway, gateway.as_str())
                     .with(Member::By, OWNER)
             }
-            Self::Rejected { digest, gateway } => entry
-                .with(Member::Digest, digest.as_str())
-                .with(Member::Gateway, gateway.as_str())
-                .with(Member::By, OWNER),
             Self::Refused {
                 rule,
                 server,

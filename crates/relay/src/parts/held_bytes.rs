@@ -22,7 +22,10 @@ pub struct ByteLimit {
 /// The bytes that several sessions hold together, and their limit.
 #[derive(Debug)]
 pub struct ByteAccount {
-    limit: ByteLimit,
+    /// The name of its limit.
+    name: &'static str,
+    /// The most bytes.
+    most: AtomicUsize,
     held: AtomicUsize,
     /// Those of `held` whose message is at its session, which has not counted yet what it keeps.
     handed_over: AtomicUsize,
@@ -56,10 +59,27 @@ impl ByteAccount {
     /// Creates an empty account.
     pub fn new(limit: ByteLimit) -> Arc<Self> {
         Arc::new(Self {
-            limit,
+            name: limit.name,
+            most: AtomicUsize::new(limit.most),
             held: AtomicUsize::new(0),
             handed_over: AtomicUsize::new(0),
         })
+    }
+
+    /// Replaces the most bytes. What is held stays, also if it is more.
+    pub fn set_most(&self, most: usize) {
+        self.most.store(most, Ordering::Release);
+    }
+
+    fn most(&self) -> usize {
+        self.most.load(Ordering::Acquire)
+    }
+
+    fn limit(&self) -> ByteLimit {
+        ByteLimit {
+            name: self.name,
+            most: self.most(),
+        }
     }
 
     /// Returns the number of bytes held.
@@ -69,13 +89,13 @@ impl ByteAccount {
 
     /// Adds bytes if the limit permits it.
     fn try_add(&self, bytes: usize) -> Result<(), ByteLimit> {
-        let most = self.limit.most;
+        let most = self.most();
         let added = self
             .held
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |held| {
                 held.checked_add(bytes).filter(|sum| *sum <= most)
             });
-        added.map(drop).map_err(|_| self.limit)
+        added.map(drop).map_err(|_| self.limit())
     }
 
     /// Adds bytes whatever the limit. Those that were handed over are there already.
@@ -159,11 +179,11 @@ impl ByteAccounts {
     /// account, so that requests find room.
     pub(crate) fn has_room_for_round(&self, bytes: usize) -> Result<(), ByteLimit> {
         let is_full = |account: &&Arc<ByteAccount>| {
-            let most = account.limit.most;
+            let most = account.most();
             account.held().saturating_add(bytes) > most - most / 4
         };
         let full = self.0.iter().find(is_full);
-        full.map_or(Ok(()), |account| Err(account.limit))
+        full.map_or(Ok(()), |account| Err(account.limit()))
     }
 
     /// Returns the limit that is exceeded, if any.
@@ -171,8 +191,8 @@ impl ByteAccounts {
         let full = self
             .0
             .iter()
-            .find(|account| account.held() > account.limit.most);
-        full.map(|account| account.limit)
+            .find(|account| account.held() > account.most());
+        full.map(|account| account.limit())
     }
 }
 

@@ -3,7 +3,7 @@
 //! The gateway waits for the call of a task in place of the client, on a stream of its own. The record has each task
 //! under an unguessable id: its state while it runs, then its last state and its response.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use mcp_elicit_core::wire::Id;
@@ -23,6 +23,8 @@ const PREFIX: &str = "mcp-elicit.t1.";
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// The longest record's id of a task, in bytes.
 const LONGEST_ID: usize = 128;
+/// The number of tasks that are remembered after their end.
+const ENDED: usize = 1_024;
 /// The most dialogs of a task that wait for a request that can carry them.
 const DIALOGS: usize = 64;
 
@@ -211,6 +213,8 @@ pub(crate) struct OwnTasks {
     touched: BTreeSet<StreamId>,
     /// The tasks that a request cancels that is not answered yet, by their ids in the record.
     cancelling: BTreeSet<String>,
+    /// The last tasks that have ended, by their ids in the record.
+    ended: VecDeque<String>,
     last: u64,
 }
 
@@ -276,6 +280,11 @@ impl OwnTasks {
         found.map(|(stream, _)| *stream)
     }
 
+    /// Returns `true` if the task with this id in the record runs here, or is one of the last that have ended here.
+    pub(crate) fn knows(&self, record: &str) -> bool {
+        self.running(record).is_some() || self.ended.iter().any(|ended| ended == record)
+    }
+
     /// Notes that a request, which is not answered yet, cancels the task with this id in the record.
     pub(crate) fn note_cancelled(&mut self, record: &str) {
         self.cancelling.insert(record.to_owned());
@@ -335,6 +344,12 @@ impl OwnTasks {
         task.runs = false;
         task.dialogs = Vec::new();
         task.followers = Vec::new();
+        if let Some(record) = &task.record {
+            if self.ended.len() == ENDED {
+                self.ended.pop_front();
+            }
+            self.ended.push_back(record.clone());
+        }
         // From now on only the record has it.
         task.permit.set_bytes(0);
         let mut state = task.state.became(now, status, message);

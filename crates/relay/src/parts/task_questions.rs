@@ -140,6 +140,11 @@ impl TaskQuestions {
         })
     }
 
+    /// Returns `true` if a call here became this task.
+    pub(crate) fn knows(&self, id: &str) -> bool {
+        self.tasks.contains_key(id)
+    }
+
     /// Returns the modes that the client declared in the calls that became this task; `None` if they are unknown.
     pub(crate) fn capability_of(&self, id: &str) -> Option<Capability> {
         self.tasks.get(id)?.capability

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::replica::{LOOK, LOOKS};
 use crate::gateway::{Gateway, REVISION};
-use crate::http::post;
+use crate::http::{post, send_within};
 use crate::raw::{DEMO_SERVER, PROGRAM, call, command, initialize, text};
 
 /// Longer than the sessions of a revoked key live.
@@ -70,6 +70,48 @@ fn sessions_of_keys_and_their_held_calls_outlive_a_database_that_is_away() {
         let done = calling.join().unwrap().response();
         assert!(text(&done).contains("staging"), "{done}");
     });
+}
+
+#[test]
+fn the_metrics_are_there_while_the_database_hangs() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    let database = server.database();
+    let state = tempfile::tempdir().unwrap();
+    let options = ["--record", &database.address, "--listen", "127.0.0.1:0"];
+    let gateway = Gateway::start(state.path(), &options, &DEMO_SERVER);
+    let at = gateway.serving.clone().unwrap();
+    // A monitor that waits for few seconds gets it: the database's own limit is ten.
+    let monitor = Duration::from_secs(5);
+    let metrics = || {
+        let head = ["GET /metrics HTTP/1.1", &format!("Host: {at}")];
+        let reply = send_within(&at, &head, "", monitor).unwrap();
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.body
+    };
+    let up = |text: &str| text.contains("mcp_elicit_record_up 1\n");
+    let has_figures = |text: &str| text.contains("mcp_elicit_open_questions");
+    let until = |is_so: &dyn Fn(&str) -> bool| {
+        assert!((0..LOOKS).any(|_| {
+            sleep(LOOK);
+            is_so(&metrics())
+        }));
+    };
+    until(&|text| up(text) && has_figures(text));
+    server.hang();
+    // Also several monitors, and a second time, while the first read still waits.
+    thread::scope(|threads| {
+        let reads: Vec<_> = (0..3).map(|_| threads.spawn(metrics)).collect();
+        let reads = reads.into_iter().map(|read| read.join().unwrap());
+        for text in reads.chain([metrics(), metrics()]) {
+            assert!(text.contains("mcp_elicit_record_up 0\n"), "{text}");
+            let is_here = !has_figures(&text) && text.contains("mcp_elicit_sessions");
+            assert!(is_here, "{text}");
+        }
+    });
+    server.go_on();
+    until(&|text| up(text) && has_figures(text));
 }
 
 #[test]

@@ -121,6 +121,8 @@ impl SharedChildren {
             .endpoints
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        // Those of earlier files are gone at some time.
+        endpoints.retain(|known| known.strong_count() > 0);
         endpoints.push(endpoint);
     }
 
@@ -187,7 +189,7 @@ impl SharedChildren {
         }
         let mut held_by: HashMap<String, usize> = HashMap::new();
         for endpoint in self.endpoints() {
-            if matches!(endpoint.server.target, ServerTarget::Program(_)) {
+            if matches!(endpoint.server().target, ServerTarget::Program(_)) {
                 for held in endpoint.sessions().values() {
                     *held_by.entry(held.principal.clone()).or_default() += 1;
                 }
@@ -234,7 +236,7 @@ impl NoSlot {
 impl McpEndpoint {
     /// Takes out a session of this kind with a child, of caller `only` if given.
     fn take_idle(&self, only: Option<&str>, idle: Idle) -> Option<Arc<ClientSession>> {
-        match &self.server.target {
+        match &self.server().target {
             ServerTarget::Program(_) => take_idle(&mut self.sessions(), only, idle),
             ServerTarget::Url(_) => None,
         }

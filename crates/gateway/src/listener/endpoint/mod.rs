@@ -9,8 +9,8 @@ mod response;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use axum::Extension;
@@ -19,7 +19,7 @@ use axum::extract::{ConnectInfo, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderName, Method, StatusCode};
+use http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
 use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{Revision, method};
 use mcp_elicit_record::peers::session_id;
@@ -32,6 +32,7 @@ use crate::callers::resource::Resource;
 use crate::callers::{EndedTokens, ProvenCaller, SessionCaller, SessionStanding, Unauthenticated};
 use crate::config::{ByteLimits, ConfiguredServer, ServerTarget, UpstreamCredentials};
 use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
+use crate::listener::app::nowhere;
 use crate::listener::call_memory::{ArrivingMessage, CallMemory};
 use crate::listener::origin_guard::{OriginGuard, is_json};
 use crate::listener::peers::Peers;
@@ -39,6 +40,8 @@ use crate::listener::peers::forward::ForwardRequest;
 use crate::listener::peers::forwarded::{NotTaken, other_gateway, taken};
 use crate::listener::requests_at_work::{RequestKind, RequestsAtWork, TooMany, WorkPermit};
 use crate::listener::response_streams::{ResponseStreams, StreamError};
+use crate::listener::server_table::{ServedPath, ServerTable};
+use crate::runtime::current_file::ServedServer;
 use crate::runtime::{Runtime, StartError};
 use crate::server_challenge::ServerChallenge;
 use crate::session::Session;
@@ -59,6 +62,10 @@ type PeerAddress = Option<Extension<ConnectInfo<SocketAddr>>>;
 
 /// The time after which an idle session is ended.
 const IDLE: Duration = Duration::from_secs(60 * 60);
+/// The same for requests of the rounds era with a server that a later file defines otherwise: other requests go to that one.
+const IDLE_ROUNDS: Duration = Duration::from_secs(15 * 60);
+/// The beginning of the name of a session for requests of the rounds era.
+const ROUNDS: &str = "rounds ";
 /// The interval of checks that callers may still be served.
 const REVOCATION_CHECK: Duration = Duration::from_secs(1);
 
@@ -87,18 +94,24 @@ impl EndpointContext {
     pub(crate) fn call_bytes(&self) -> usize {
         self.memory.held()
     }
+
+    /// Replaces the limits.
+    pub(crate) fn set_limits(&self, limits: &ByteLimits) {
+        self.memory.set_limits(limits);
+    }
 }
 
 /// One server as HTTP clients see it.
 pub(crate) struct McpEndpoint {
     runtime: Runtime,
-    server: ConfiguredServer,
-    max_frame: usize,
+    served: Arc<ServedServer>,
+    /// `true` once a later file has another server in its place, or none: it gets no new session.
+    is_retired: AtomicBool,
     origin_guard: OriginGuard,
     /// The exchange of callers' tokens for the server's.
     exchange: Option<Arc<TokenExchange>>,
     /// Its addresses, one of which must be an access token's audience.
-    resources: Vec<String>,
+    resources: RwLock<Arc<[String]>>,
     sessions: Mutex<HashMap<String, Arc<ClientSession>>>,
     children: Arc<SharedChildren>,
     at_work: Arc<RequestsAtWork>,
@@ -106,18 +119,23 @@ pub(crate) struct McpEndpoint {
     tokio: Handle,
 }
 
-/// One server under one of its paths.
+/// The handlers of all servers' paths, for one way on which requests come.
 #[derive(Clone)]
+struct ServerRoutes {
+    table: Arc<ServerTable>,
+    via: Via,
+}
+
+/// The server of one request, under one of its paths.
 struct EndpointState {
     endpoint: Arc<McpEndpoint>,
-    resource: Arc<Resource>,
-    path: Arc<str>,
+    at: Arc<ServedPath>,
     via: Via,
 }
 
 /// The way on which a request came.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Via {
+pub(crate) enum Via {
     /// From a client.
     Client,
     /// From a client through another gateway, which has authenticated its caller. It is for a session or a call here.
@@ -145,17 +163,15 @@ impl McpEndpoint {
     /// Creates the endpoint of a server for admitted callers. Must be called in a tokio runtime.
     pub(crate) fn new(
         runtime: Runtime,
-        server: ConfiguredServer,
-        max_frame: usize,
+        served: Arc<ServedServer>,
         origin_guard: OriginGuard,
-        resources: Vec<String>,
         EndpointContext {
             children,
             at_work,
             memory,
         }: EndpointContext,
     ) -> Arc<Self> {
-        let exchange = match &server.credentials {
+        let exchange = match &served.config.credentials {
             UpstreamCredentials::Exchange { resource, scopes } => {
                 runtime.callers.token_exchange(resource, scopes)
             }
@@ -166,10 +182,10 @@ impl McpEndpoint {
         let endpoint = Arc::new(Self {
             exchange,
             runtime,
-            server,
-            max_frame,
+            served,
+            is_retired: AtomicBool::new(false),
             origin_guard,
-            resources,
+            resources: RwLock::default(),
             sessions: Mutex::default(),
             children,
             at_work,
@@ -197,26 +213,48 @@ impl McpEndpoint {
         endpoint
     }
 
-    /// Returns the handlers of this server's path for clients, where it is this resource.
-    pub(crate) fn routes(self: &Arc<Self>, resource: Resource, path: &str) -> MethodRouter {
-        self.routes_via(Via::Client, resource, path)
+    /// Returns the server, with its parts in this process.
+    pub(crate) fn served(&self) -> &Arc<ServedServer> {
+        &self.served
     }
 
-    /// Returns the handlers of this server's path for other gateways.
-    pub(crate) fn peer_routes(self: &Arc<Self>, resource: Resource, path: &str) -> MethodRouter {
-        self.routes_via(Via::Gateway, resource, path)
+    fn server(&self) -> &ConfiguredServer {
+        &self.served.config
     }
 
-    fn routes_via(self: &Arc<Self>, via: Via, resource: Resource, path: &str) -> MethodRouter {
-        get(listen)
-            .post(post)
-            .delete(end)
-            .with_state(EndpointState {
-                endpoint: self.clone(),
-                resource: Arc::new(resource),
-                path: path.into(),
-                via,
-            })
+    /// Accepts access tokens for this address, too.
+    pub(crate) fn add_resource(&self, url: &str) {
+        let mut resources = self
+            .resources
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !resources.iter().any(|known| known == url) {
+            let all = resources.iter().cloned().chain([url.to_owned()]);
+            *resources = all.collect();
+        }
+    }
+
+    fn resources(&self) -> Arc<[String]> {
+        self.resources
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Leaves new sessions to the server of a later file.
+    pub(crate) fn retire(&self) {
+        self.is_retired.store(true, Ordering::Release);
+    }
+
+    /// Returns `true` if it has sessions.
+    pub(crate) fn has_sessions(&self) -> bool {
+        !self.sessions().is_empty()
+    }
+
+    /// Returns `true` if these headers name a session here.
+    pub(crate) fn has_session_of(&self, headers: &HeaderMap) -> bool {
+        let name = headers.get(SESSION).and_then(|name| name.to_str().ok());
+        name.is_some_and(|name| self.sessions().contains_key(name))
     }
 
     /// Hands back every held call, before the gateway stops.
@@ -273,7 +311,8 @@ impl McpEndpoint {
             | RequestCredentials::Withheld
             | RequestCredentials::Exchanged => Cow::Borrowed(headers),
         };
-        match callers.identify(&named, from, &self.resources).await {
+        let resources = self.resources();
+        match callers.identify(&named, from, &resources).await {
             Ok(caller) => Ok(caller),
             Err(refused) => Err(Box::new(self.refusal(refused, resource).await)),
         }
@@ -322,7 +361,7 @@ impl McpEndpoint {
     /// Returns and records the response to a request without a valid caller.
     async fn refusal(&self, refused: Unauthenticated, resource: &Resource) -> Response {
         let callers = &self.runtime.callers;
-        let server = &self.server.settings.server;
+        let server = &self.server().settings.server;
         let noted = callers.note_refused(&self.runtime.record, server, refused);
         noted.await;
         refused.response(resource, callers.issuer())
@@ -418,8 +457,11 @@ impl McpEndpoint {
 
     fn end_idle(&self) {
         let now = clock::now().as_millis();
-        let idle = u64::try_from(IDLE.as_millis()).unwrap_or(u64::MAX);
-        self.sessions().retain(|_, held| {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let is_retired = self.is_retired.load(Ordering::Acquire);
+        self.sessions().retain(|name, held| {
+            let is_left = is_retired && name.starts_with(ROUNDS);
+            let idle = millis(if is_left { IDLE_ROUNDS } else { IDLE });
             let keep = now.saturating_sub(held.used.load(Ordering::Relaxed)) < idle
                 || held.pool.open() != (0, 0);
             if !keep {
@@ -456,32 +498,32 @@ impl McpEndpoint {
             task_caller: self.task_caller(opened_by),
             client_waits: self.client_waits(opened_by),
             byte_accounts: self.memory.of(opened_by),
-            ..self.server.settings.clone()
+            ..self.server().settings.clone()
         };
-        let who = self.runtime.session_context(&self.server, caller, passed);
+        let who = self.runtime.session_context(&self.served, caller, passed);
         let record = self.runtime.record.clone();
-        match &self.server.target {
+        match &self.server().target {
             ServerTarget::Program(program) => {
                 let account = self.children.limit.of(caller.opened_by());
                 let counted = beside.slot.or_else(|| account.count());
                 let counted = counted.ok_or(StartError::TooManyChildren)?;
                 // Without waiting: these threads serve all clients.
                 let room_wait = Duration::ZERO;
-                let (program, most) = (program.clone(), self.max_frame);
+                let (program, most) = (program.clone(), self.served.max_frame);
                 let (child, stdout) = ChildTransport::start(
                     program,
-                    &self.server.settings.server,
+                    &self.server().settings.server,
                     most,
                     room_wait,
                     Some(counted),
                 )
-                .map_err(fault_of(&self.server))?;
+                .map_err(fault_of(self.server()))?;
                 let (session, driver) =
                     Session::new(settings, who, client.clone(), child.clone(), record);
                 child
                     .attach(&session, stdout)
-                    .map_err(fault_of(&self.server))?;
-                let driver = drive(driver).map_err(fault_of(&self.server))?;
+                    .map_err(fault_of(self.server()))?;
+                let driver = drive(driver).map_err(fault_of(self.server()))?;
                 let driver = Some(driver);
                 Ok(StartedSession { session, driver })
             }
@@ -495,7 +537,7 @@ impl McpEndpoint {
                     server_streams: true,
                     ..settings
                 };
-                let upstream = HttpUpstream::new(url, self.max_frame, repeating)?;
+                let upstream = HttpUpstream::new(url, self.served.max_frame, repeating)?;
                 let (session, driver) =
                     Session::new(settings, who, client.clone(), upstream.clone(), record);
                 if let Some(exchange) = &self.exchange {
@@ -518,7 +560,7 @@ impl McpEndpoint {
 
     /// Returns the observed timeouts of the caller's clients: an authenticated one's are its own.
     fn client_waits(&self, caller: &ProvenCaller) -> ClientWaits {
-        let all = &self.server.settings.client_waits;
+        let all = &self.server().settings.client_waits;
         if caller.is_authenticated() {
             return all.of_caller(caller.binding().to_owned());
         }
@@ -527,7 +569,7 @@ impl McpEndpoint {
 
     /// Returns the credentials that are forwarded to the server.
     fn credentials(&self) -> RequestCredentials {
-        match &self.server.credentials {
+        match &self.server().credentials {
             UpstreamCredentials::Usual if self.runtime.callers.forwards_credentials() => {
                 RequestCredentials::Passed(AUTHORIZATION)
             }
@@ -584,6 +626,31 @@ impl McpEndpoint {
         Ok(held)
     }
 
+    fn name_in_rounds(&self, caller: &ProvenCaller, headers: &HeaderMap) -> String {
+        let principal = caller.binding();
+        format!("{ROUNDS}{principal} {}", self.credentials().digest(headers))
+    }
+
+    /// Returns the state of a principal's rounds-era requests if this message goes on with something in it. `is_other` is
+    /// `true` if the current server is another one, which can read none of its rounds.
+    fn continued(
+        &self,
+        caller: &ProvenCaller,
+        headers: &HeaderMap,
+        message: &ClientMessage,
+        is_other: bool,
+    ) -> Option<Arc<ClientSession>> {
+        let name = self.name_in_rounds(caller, headers);
+        let held = self.sessions().get(&name).cloned()?;
+        let goes_on = held.caller.has_room_for(caller)
+            && !held.pool.is_over()
+            && held.pool.continues_here(message.parts(), is_other);
+        goes_on.then(|| {
+            held.touch();
+            held
+        })
+    }
+
     /// Returns the shared state of one principal's rounds-era requests, and the evicted session. One whose server has
     /// ended is replaced.
     fn find_or_add_shared(
@@ -592,7 +659,7 @@ impl McpEndpoint {
         headers: &HeaderMap,
     ) -> Result<(Arc<ClientSession>, Evicted), Box<Response>> {
         let principal = caller.binding();
-        let name = format!("rounds {principal} {}", self.credentials().digest(headers));
+        let name = self.name_in_rounds(&caller, headers);
         let mut sessions = self.sessions();
         let mut evicted = None;
         if let Some(held) = sessions.get(&name) {
@@ -612,8 +679,8 @@ impl McpEndpoint {
         let passed = self.passed_by(&caller, headers);
         let caller = SessionCaller::of_any_client(caller);
         let start = self.starts(&caller, &passed, &client);
-        let most = match &self.server.target {
-            ServerTarget::Program(_) if !self.server.share_child => child_pool::CHILDREN,
+        let most = match &self.server().target {
+            ServerTarget::Program(_) if !self.server().share_child => child_pool::CHILDREN,
             ServerTarget::Program(_) | ServerTarget::Url(_) => 1,
         };
         let account = self.children.limit.of(caller.opened_by());
@@ -625,7 +692,7 @@ impl McpEndpoint {
 
     /// Starts the first server of a pool of this caller, evicting an idle one if too many run.
     async fn begin(&self, pool: &Pool, caller: &ProvenCaller) -> Result<(), Box<Response>> {
-        let slot = match &self.server.target {
+        let slot = match &self.server().target {
             ServerTarget::Program(_) => {
                 let slot = self.children.slot(self, caller).await;
                 Some(slot.map_err(|none| Box::new(none.response()))?)
@@ -713,14 +780,56 @@ impl McpEndpoint {
     }
 }
 
+/// Returns the handlers of all servers' paths, for requests that come on this way.
+pub(crate) fn routes(table: &Arc<ServerTable>, via: Via) -> MethodRouter {
+    let table = table.clone();
+    get(listen)
+        .post(post)
+        .delete(end)
+        .with_state(ServerRoutes { table, via })
+}
+
+impl ServerRoutes {
+    /// Returns the server of a request to this path.
+    fn server_of(&self, uri: &Uri, headers: &HeaderMap) -> Option<EndpointState> {
+        let at = self.table.at(uri.path())?;
+        let endpoint = at.of_request(headers)?.clone();
+        let via = self.via;
+        Some(EndpointState { endpoint, at, via })
+    }
+}
+
 impl EndpointState {
+    /// Returns the shared state for a rounds-era request of this caller: with an earlier server if the request goes on with
+    /// something there, else with the current one.
+    async fn shared(
+        &self,
+        caller: &ProvenCaller,
+        headers: &HeaderMap,
+        message: &ClientMessage,
+    ) -> Result<Arc<ClientSession>, Box<Response>> {
+        let current = self.at.current();
+        let continued = |earlier: &Arc<McpEndpoint>| {
+            let is_same =
+                current.is_some_and(|current| current.served.is_same_server(&earlier.served));
+            earlier.continued(caller, headers, message, !is_same)
+        };
+        if let Some(held) = self.at.earlier().find_map(continued) {
+            return Ok(held);
+        }
+        match current {
+            Some(current) => current.shared(caller.clone(), headers).await,
+            None => Err(Box::new(self.at.gone())),
+        }
+    }
+
     /// Returns the caller of a request; the refusal if there is none.
     async fn caller(
         &self,
         headers: &HeaderMap,
         from: PeerAddress,
     ) -> Result<ProvenCaller, Box<Response>> {
-        let (endpoint, resource) = (&self.endpoint, &self.resource);
+        let (endpoint, resource) = (&self.endpoint, &self.at.resource);
         match self.via {
             Via::Client => endpoint.caller(headers, from, resource).await,
             Via::Gateway => endpoint.forwarded_caller(headers, resource).await,
@@ -777,7 +886,7 @@ impl EndpointState {
         let credentials = self.forwarded_credentials();
         let request = ForwardRequest {
             method,
-            path: &self.path,
+            path: &self.at.path,
             headers: to.headers,
             credentials: &credentials,
             caller,
@@ -796,7 +905,7 @@ impl EndpointState {
         let credentials = self.forwarded_credentials();
         let request = ForwardRequest {
             method: Method::POST,
-            path: &self.path,
+            path: &self.at.path,
             headers: to.headers,
             credentials: &credentials,
             caller,
@@ -893,11 +1002,15 @@ fn full() -> Response {
 }
 
 async fn post(
-    State(state): State<EndpointState>,
+    State(routes): State<ServerRoutes>,
+    uri: Uri,
     from: PeerAddress,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
+    let Some(state) = routes.server_of(&uri, &headers) else {
+        return nowhere().await;
+    };
     let endpoint = &state.endpoint;
     let caller = match state.caller(&headers, from).await {
         Ok(caller) => caller,
@@ -912,13 +1025,14 @@ async fn post(
         return refusal(status, -32600, "`Content-Type` must be application/json");
     }
     let counted = ArrivingMessage::new(endpoint.memory.of(&caller));
-    let arrived = match ClientMessage::read(&headers, body, endpoint.max_frame, counted).await {
-        Ok(arrived) => arrived,
-        Err(response) => return *response,
-    };
+    let arrived =
+        match ClientMessage::read(&headers, body, endpoint.served.max_frame, counted).await {
+            Ok(arrived) => arrived,
+            Err(response) => return *response,
+        };
     // The body may have been slow, and the caller's key may have been revoked meanwhile.
     if let Err(refused) = endpoint.runtime.callers.check_again(&caller) {
-        return endpoint.refusal(refused, &state.resource).await;
+        return endpoint.refusal(refused, &state.at.resource).await;
     }
     let message = match arrived {
         Arrived::One(message) => message,
@@ -988,7 +1102,7 @@ async fn respond(
                 return response;
             }
         }
-        return match endpoint.shared(caller.clone(), headers).await {
+        return match state.shared(&caller, headers, message).await {
             Ok(held) => take(&held, &caller, message, headers, None, true).await,
             Err(response) => *response,
         };
@@ -1009,6 +1123,13 @@ async fn respond(
             Err(response) => *response,
         };
     }
+    if !state.at.is_current(endpoint) {
+        return match state.at.current() {
+            // It named a session of an earlier one.
+            Some(_) => no_session(),
+            None => state.at.gone(),
+        };
+    }
     let passed = endpoint.passed_by(&caller, headers);
     match endpoint.own(caller.clone(), passed).await {
         Ok((name, held)) => {
@@ -1027,10 +1148,14 @@ async fn respond(
 
 /// Handles GET: the session's own stream, or a lost one.
 async fn listen(
-    State(state): State<EndpointState>,
+    State(routes): State<ServerRoutes>,
+    uri: Uri,
     from: PeerAddress,
     headers: HeaderMap,
 ) -> Response {
+    let Some(state) = routes.server_of(&uri, &headers) else {
+        return nowhere().await;
+    };
     let endpoint = &state.endpoint;
     let caller = match state.caller(&headers, from).await {
         Ok(caller) => caller,
@@ -1084,10 +1209,14 @@ async fn listen(
 }
 
 async fn end(
-    State(state): State<EndpointState>,
+    State(routes): State<ServerRoutes>,
+    uri: Uri,
     from: PeerAddress,
     headers: HeaderMap,
 ) -> Response {
+    let Some(state) = routes.server_of(&uri, &headers) else {
+        return nowhere().await;
+    };
     let endpoint = &state.endpoint;
     let caller = match state.caller(&headers, from).await {
         Ok(caller) => caller,

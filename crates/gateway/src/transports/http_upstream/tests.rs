@@ -359,6 +359,7 @@ async fn rig_with(app: Router<Seen>, repeating: HeaderSource, settings: RelaySet
         caller: crate::callers::SessionCaller::new(crate::callers::ProvenCaller::local()),
         callers: Arc::new(crate::callers::Callers::unverified(record.identity_key())),
         teams: None,
+        earlier_rules: crate::bind::EarlierRules::default(),
         link: Arc::new(|_| None),
         responder: None,
         traces: None,
