@@ -607,12 +607,12 @@ fn run_all(record: RecordPlace) {
     }
     // `MCP_ELICIT_WIRING` has words of the wirings to be run, such as "client 2025-11-25 Stdio". Without it, those with a
     // balancer are run with a database, and all with a file.
-    let words = std::env::var("MCP_ELICIT_WIRING").unwrap_or_else(|_| match record {
+    let wanted = std::env::var("MCP_ELICIT_WIRING").unwrap_or_else(|_| match record {
         RecordPlace::File => String::new(),
         RecordPlace::Database(_) => " Http ".to_owned(),
     });
     let mut wirings = wirings();
-    wirings.retain(|wiring| wiring.to_string().contains(&words));
+    wirings.retain(|wiring| wiring.to_string().contains(&wanted));
     let next = AtomicUsize::new(0);
     let outcomes: Vec<Outcome> = thread::scope(|threads| {
         let workers: Vec<_> = (0..AT_ONCE)
