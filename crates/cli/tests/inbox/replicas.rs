@@ -16,4 +16,5 @@ mod retries;
 mod rounds_client;
 mod sessions;
 mod traced;
+mod typed;
 mod upgraded;

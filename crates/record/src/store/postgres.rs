@@ -14,6 +14,7 @@
 //! | `replica` | the running gateways, and notices between them |
 //! | `clock_offset` | the difference between this clock and the database's |
 //! | `outbox` | messages to people |
+//! | `drafts` | values that people have typed and not sent |
 //! | `sealed` | values that are sealed anew |
 //! | `state_tables` | tokens, blocked callers, and values that gateways share |
 
@@ -23,6 +24,10 @@ mod clock_offset;
 #[cfg(unix)]
 mod cut_commit_tests;
 mod database;
+#[cfg(test)]
+#[cfg(unix)]
+mod draft_tests;
+mod drafts;
 mod encoded_value;
 #[cfg(unix)]
 mod folder_socket;
@@ -66,6 +71,7 @@ pub use self::record::PostgresRecord;
 pub use self::replica::PostgresReplica;
 pub use self::settings::{AddressError, PasswordSource, PostgresSettings};
 pub use self::state_tables::PostgresTables;
+use super::drafts::DraftStore;
 use super::outbox::{Notification, NotificationFilter, Notified, TakenMessage, Tried, Untold};
 use super::{
     AuditEntry, ChainKey, FinishedCall, KeyedContents, ListQuery, MOST_USED, OpenCount,
@@ -694,6 +700,10 @@ impl RecordStore for Postgres {
             Ok(database.execute(&statements::USE, values).await? == 1)
         }
         .boxed()
+    }
+
+    fn drafts(&self) -> Option<&dyn DraftStore> {
+        Some(self)
     }
 
     fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> RecordFuture<'_, bool> {

@@ -349,6 +349,8 @@ impl<'w> BatchPlan<'w> {
         let ended: Vec<&'w Row> = self.changed.iter().filter(is_ended).copied().collect();
         if !ended.is_empty() {
             all.push((&statements::CHANGE_TEXTS, search_texts(&ended)));
+            let ids = column(&ended, |row| row.id.as_str());
+            all.push((&statements::DROP_DRAFTS, vec![ids]));
         }
         let written: Vec<&'w Row> = self.inserted.iter().chain(&self.changed).copied().collect();
         all.extend(address_and_tell(&written));

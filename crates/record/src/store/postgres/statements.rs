@@ -256,11 +256,28 @@ statements! {
          + (SELECT pg_catalog.count(*) FROM mcp_elicit.call), \
          (SELECT pg_catalog.count(*) FROM mcp_elicit.audit WHERE pg_catalog.starts_with(hash, 'k1:')), (SELECT pg_catalog.count(*) FROM mcp_elicit.audit)";
 
+    // Drafts. None is added to a question that has ended or ends: its row is locked.
+    KEEP_DRAFT(TEXT, TEXT, BYTEA, INT8) = "INSERT INTO mcp_elicit.draft (question, person, draft, at) \
+         SELECT id, $2, $3, $4 FROM mcp_elicit.question WHERE id = $1 AND is_open FOR SHARE \
+         ON CONFLICT (question, person) DO UPDATE SET draft = excluded.draft, at = excluded.at";
+    // The oldest ones of a person, or of all, beyond a number and a number of bytes.
+    LIMIT_DRAFTS(TEXT, INT8, INT8) = "DELETE FROM mcp_elicit.draft d USING ( \
+           SELECT question, person, pg_catalog.row_number() OVER newest AS number, \
+             pg_catalog.sum(pg_catalog.octet_length(draft)::bigint) OVER newest AS bytes \
+           FROM mcp_elicit.draft WHERE $1::pg_catalog.text IS NULL OR person = $1 \
+           WINDOW newest AS (ORDER BY at DESC, question, person ROWS UNBOUNDED PRECEDING)) AS n \
+         WHERE d.question = n.question AND d.person = n.person AND n.number > 1 AND (n.number > $2 OR n.bytes > $3)";
+    EXPIRE_DRAFTS(INT8) = "DELETE FROM mcp_elicit.draft WHERE at < $1";
+    DRAFT(TEXT, TEXT, INT8) = "SELECT draft FROM mcp_elicit.draft WHERE question = $1 AND person = $2 AND at >= $3";
+    DROP_DRAFTS(TEXT_ARRAY) = "DELETE FROM mcp_elicit.draft WHERE question = ANY($1)";
+    DROP_DRAFTS_OF_OTHER_KEYS(BYTEA) = "DELETE FROM mcp_elicit.draft WHERE substring(draft FROM 1 FOR 12) <> $1";
+
     // Sealed values: their beginnings name their keys.
     BEGINNINGS() = "SELECT substring(arguments FROM 1 FOR 12) FROM mcp_elicit.question WHERE arguments IS NOT NULL \
          UNION SELECT substring(content FROM 1 FOR 12) FROM mcp_elicit.question WHERE content IS NOT NULL \
          UNION SELECT substring(result FROM 1 FOR 12) FROM mcp_elicit.call \
          UNION SELECT substring(answers FROM 1 FOR 12) FROM mcp_elicit.approval_grant \
+         UNION SELECT substring(draft FROM 1 FOR 12) FROM mcp_elicit.draft \
          UNION SELECT substring(value FROM 1 FOR 12) FROM mcp_elicit.key_check WHERE kind = 'seal'";
     SEALED_QUESTIONS(INT8, TEXT, BYTEA) = "SELECT id, version, arguments, content, team FROM mcp_elicit.question WHERE id > $2 \
          AND (substring(arguments FROM 1 FOR 12) <> $3 OR substring(content FROM 1 FOR 12) <> $3 OR team IS NOT NULL \
