@@ -1,12 +1,8 @@
-//! The drafts of people, in this process only.
+//! The drafts of people in this process only, with a record that no other gateway shares.
 
 use indexmap::IndexMap;
 use mcp_elicit_core::answer::{Draft, DraftValue};
-
-/// The most drafts of one person, and of all.
-const MOST: (usize, usize) = (100, 5_000);
-/// The most bytes in the drafts of one person, and of all.
-const MOST_BYTES: (usize, usize) = (4 * 1024 * 1024, 64 * 1024 * 1024);
+use mcp_elicit_record::store::drafts::{MOST_DRAFT_BYTES as MOST_BYTES, MOST_DRAFTS as MOST};
 
 /// The drafts of several people. If there is no room, a new draft replaces the same person's least recently changed
 /// ones, and another person's only if all have too much.

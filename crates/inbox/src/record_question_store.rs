@@ -547,11 +547,19 @@ impl RecordQuestionStore {
     }
 
     /// Returns the viewer's draft.
-    fn draft(&self, viewer: &InboxViewer, id: &str) -> Option<Draft> {
-        match (&self.people, viewer.person()) {
-            (Some(people), Some(person)) => people.drafts().get(id, &person.person),
-            _ => self.record.draft(id),
-        }
+    async fn draft(
+        &self,
+        viewer: &InboxViewer,
+        id: &str,
+    ) -> Result<Option<Draft>, QuestionStoreError> {
+        let draft = match (&self.people, viewer.person()) {
+            (Some(_), Some(person)) if self.record.shares_drafts() => {
+                self.record.shared_draft(id, &person.person).await
+            }
+            (Some(people), Some(person)) => Ok(people.drafts().get(id, &person.person)),
+            _ => self.record.draft(id).await,
+        };
+        draft.map_err(fault)
     }
 
     /// Drops the drafts of a question that has ended.
@@ -648,7 +656,7 @@ impl QuestionStore for RecordQuestionStore {
             return Ok(Some(StoredQuestion::Open {
                 question: Arc::new(readable.question),
                 asked: system_time(row.lifecycle.asked_at()),
-                draft: self.draft(viewer, &row.id),
+                draft: self.draft(viewer, &row.id).await?,
             }));
         }
         Ok(self.summary(&row, now.as_ref()).map(StoredQuestion::Ended))
@@ -682,8 +690,8 @@ impl QuestionStore for RecordQuestionStore {
         draft: Draft,
     ) -> Result<DraftResult, QuestionStoreError> {
         let (Some(people), Some(person)) = (&self.people, viewer.person()) else {
-            self.record.keep_draft(id.as_str(), draft);
-            return Ok(DraftResult::Done);
+            let kept = self.record.keep_draft(id.as_str(), draft).await;
+            return kept.map(|()| DraftResult::Done).map_err(fault);
         };
         let row = self.row(viewer, id).await?;
         let Some((row, _)) = row.filter(|(row, _)| row.lifecycle.is_open()) else {
@@ -702,7 +710,14 @@ impl QuestionStore for RecordQuestionStore {
                 Denied::NotAddressed,
             )));
         }
-        people.drafts().keep(id.as_str(), &person.person, draft);
+        if self.record.shares_drafts() {
+            let kept = self
+                .record
+                .keep_shared_draft(id.as_str(), &person.person, &draft);
+            kept.await.map_err(fault)?;
+        } else {
+            people.drafts().keep(id.as_str(), &person.person, draft);
+        }
         Ok(DraftResult::Done)
     }
 

@@ -39,6 +39,7 @@
 //! | `reseal` | values that are sealed anew with the newest key |
 //! | [`state_file`] | files in the state folder, replaced as a whole |
 //! | `presence::lock_file` | the running gateways |
+//! | `drafts` | values that people have typed into pages and not sent |
 //! | `step_log` | one line of the log for each step of a question |
 //! | `ended_question` | reports of traced questions that ended |
 //! | `event` | events for sessions |
@@ -54,6 +55,7 @@ pub mod clock;
 mod commit;
 mod create;
 mod deliver;
+mod drafts;
 pub mod encryption;
 mod ended_question;
 mod event;
@@ -548,23 +550,6 @@ impl Record {
             return Ok(None);
         }
         self.opened_arguments(row)
-    }
-
-    /// Returns the draft of a question. It exists in this process only and ends with the question.
-    pub fn draft(&self, id: &str) -> Option<Draft> {
-        self.drafts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(id)
-            .cloned()
-    }
-
-    /// Stores the draft of a question.
-    pub fn keep_draft(&self, id: &str, draft: Draft) {
-        self.drafts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(id.to_owned(), draft);
     }
 
     fn drop_draft(&self, id: &str) {

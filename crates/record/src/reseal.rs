@@ -67,6 +67,10 @@ impl Record {
             for table in SealedTable::ALL {
                 self.reseal_table(table, &mut run).await?;
             }
+            // What people are typing is not sealed anew: it is typed again, or was left.
+            if let (Some(drafts), Some(newest)) = (self.store.drafts(), newest) {
+                drafts.drop_drafts_of_other_keys(newest.beginning()).await?;
+            }
             // The key may have been changed meanwhile.
             if run.done.left == 0 && self.keys.encryption.newest() == newest {
                 break;

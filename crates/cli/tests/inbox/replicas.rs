@@ -17,6 +17,7 @@ mod retries;
 mod rounds_client;
 mod sessions;
 mod traced;
+mod typed;
 mod upgraded;
 
 pub(crate) use replica::{Deployment, Replica};

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
 
+use super::drafts::DraftStore;
 use super::outbox::{Notification, NotificationFilter, Notified, TakenMessage, Tried, Untold};
 use super::{
     AuditEntry, FinishedCall, ListQuery, Memory, OpenCount, OpenFigures, Purge, RecordContents,
@@ -165,6 +166,10 @@ impl RecordStore for Failing {
 
     fn use_once(&self, used: UsedValue, now: Timestamp) -> RecordFuture<'_, bool> {
         self.below.use_once(used, now)
+    }
+
+    fn drafts(&self) -> Option<&dyn DraftStore> {
+        self.below.drafts()
     }
 
     fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> RecordFuture<'_, bool> {

@@ -209,18 +209,18 @@ impl Matching {
         *self == Self::default()
     }
 
-    /// Returns `true` if nothing but a server and a principal is required.
+    /// Returns `true` if nothing but a server, a principal and words is required.
     #[cfg(feature = "postgres")]
-    pub(crate) fn is_of_server_and_principal(&self) -> bool {
+    pub(crate) fn is_of_server_principal_and_words(&self) -> bool {
         let Self {
             server: _,
             principal: _,
             mode,
             kind,
             target,
-            words,
+            words: _,
         } = self;
-        mode.is_none() && kind.is_none() && target.is_none() && words.is_empty()
+        mode.is_none() && kind.is_none() && target.is_none()
     }
 
     /// Returns `true` if the row meets the condition.

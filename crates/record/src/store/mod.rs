@@ -30,6 +30,7 @@ use outbox::{Notification, NotificationFilter, Notified, TakenMessage, Tried, Un
 pub mod api_tokens;
 mod contents;
 mod database_record;
+pub mod drafts;
 mod fault;
 mod list;
 pub mod memory;
@@ -678,6 +679,10 @@ pub trait RecordStore: Send + Sync + 'static {
     /// Deletes expired uses, and stores this one, which survives a loss of power. Returns `false` if the value was used
     /// before, or if the store holds [`MOST_USED`] values of its kind.
     fn use_once(&self, used: UsedValue, now: Timestamp) -> RecordFuture<'_, bool>;
+    /// Returns the drafts that gateways share; `None` if each process has its own.
+    fn drafts(&self) -> Option<&dyn drafts::DraftStore> {
+        None
+    }
     /// Returns `true` if a value was used.
     fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> RecordFuture<'_, bool>;
     /// Returns at most `most` links of the audit chain, from this number on. From 0, rows that no gateway writes are among

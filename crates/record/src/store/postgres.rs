@@ -7,12 +7,14 @@
 //! | `migrations` | the checks of a database, and its layout |
 //! | `statements` | every statement |
 //! | `questions` | batches of writes |
+//! | `lists` | lists, and the index of the texts in which a search looks |
 //! | `record` | the record as the commands use it |
 //! | `keys` | the check that the keys are those of the record |
 //! | `record_keys` | the keys in the table, wrapped, and the copies in state folders |
 //! | `replica` | the running gateways, and notices between them |
 //! | `clock_offset` | the difference between this clock and the database's |
 //! | `outbox` | messages to people |
+//! | `drafts` | values that people have typed and not sent |
 //! | `sealed` | values that are sealed anew |
 //! | `state_tables` | tokens, blocked callers, and values that gateways share |
 
@@ -22,10 +24,18 @@ mod clock_offset;
 #[cfg(unix)]
 mod cut_commit_tests;
 mod database;
+#[cfg(test)]
+#[cfg(unix)]
+mod draft_tests;
+mod drafts;
 mod encoded_value;
 #[cfg(unix)]
 mod folder_socket;
 mod keys;
+#[cfg(test)]
+#[cfg(unix)]
+mod list_tests;
+mod lists;
 mod migrations;
 mod moved;
 mod outbox;
@@ -55,14 +65,16 @@ use tokio_postgres::Row as Columns;
 use tokio_postgres::types::ToSql;
 
 pub use self::database::PostgresDatabase;
+use self::lists::NewTexts;
 use self::questions::{FoundBy, WriterState};
 pub use self::record::PostgresRecord;
 pub use self::replica::PostgresReplica;
 pub use self::settings::{AddressError, PasswordSource, PostgresSettings};
 pub use self::state_tables::PostgresTables;
+use super::drafts::DraftStore;
 use super::outbox::{Notification, NotificationFilter, Notified, TakenMessage, Tried, Untold};
 use super::{
-    AuditEntry, ChainKey, Filter, FinishedCall, KeyedContents, ListQuery, MOST_USED, OpenCount,
+    AuditEntry, ChainKey, FinishedCall, KeyedContents, ListQuery, MOST_USED, OpenCount,
     OpenFigures, Purge, RecordContents, RecordFuture, RecordStore, RecordStoreError, ResealedRow,
     Row, RunningCall, SERVERS_LEARNED, SealedQuery, SealedRow, StoredGrant, StoredOf,
     UnattendedCall, UsedValue, Write, smallest_number, tell_left_out,
@@ -74,8 +86,6 @@ use crate::{IdentityKey, OwnKeys, stored_bytes};
 
 /// The number of links that are read at once, to select some of them.
 const LINKS_AT_ONCE: i64 = 1_000;
-/// The number of rows that are read at once where they are compared here.
-const ROWS_AT_ONCE: usize = 1_000;
 /// The number of ended questions deleted at once.
 const PURGED_AT_ONCE: i64 = 1_000;
 
@@ -91,6 +101,7 @@ pub struct Postgres {
     ready: Arc<OnceCell<()>>,
     /// Batches are written one after the other.
     writer: Arc<Mutex<WriterState>>,
+    new_texts: Arc<NewTexts>,
 }
 
 impl Postgres {
@@ -104,6 +115,7 @@ impl Postgres {
             replica: None,
             ready: Arc::default(),
             writer: Arc::default(),
+            new_texts: Arc::default(),
         }
     }
 
@@ -305,7 +317,10 @@ impl RecordStore for Postgres {
                     replica: store.replica.as_deref(),
                     chain: store.chain.as_ref(),
                 };
-                questions::write_all(&store.database, &mut state, by, &wanted).await
+                let done = questions::write_all(&store.database, &mut state, by, &wanted).await;
+                drop(state);
+                store.new_texts.wrote(&store.database, wanted.len());
+                done
             })
             .boxed()
     }
@@ -320,42 +335,13 @@ impl RecordStore for Postgres {
 
     fn list(&self, query: ListQuery) -> RecordFuture<'_, Vec<Row>> {
         async move {
-            let statement = match query.filter {
-                Filter::Open => &statements::LIST_OPEN,
-                Filter::OpenLatest => &statements::LIST_LATEST,
-                Filter::Ended => &statements::LIST_ENDED,
-            };
-            let (most, matching) = (query.page.most, &query.matching);
-            let keys = query.keys.as_ref().map(|keys| &keys.keys);
-            let principals = query.keys.as_ref().map(|keys| &keys.principals);
-            // Words, and the columns that the table does not have, are compared here.
-            let is_complete = matching.is_of_server_and_principal();
-            let at_once = if is_complete { most } else { ROWS_AT_ONCE };
-            let (mut found, mut after) = (Vec::new(), query.page.after);
-            while found.len() < most {
-                let limit = counted(at_once);
-                let values: database::StatementValues<'_> = &[
-                    &limit,
-                    &after,
-                    &matching.server,
-                    &matching.principal,
-                    &keys,
-                    &principals,
-                ];
-                let rows = self.opened().await?.rows(statement, values).await?;
-                let is_last = rows.len() < at_once;
-                after = rows.last().map(|row| row.try_get("id")).transpose()?;
-                let left = most - found.len();
-                let matches = rows
-                    .iter()
-                    .filter_map(readable)
-                    .filter(|row| is_complete || matching.admits(row));
-                found.extend(matches.take(left));
-                if is_last {
-                    break;
-                }
+            let is_search = !query.matching.words.is_empty();
+            let found = lists::list(self.opened().await?, query).await;
+            if is_search {
+                // For the next one.
+                self.new_texts.start(&self.database);
             }
-            Ok(found)
+            found
         }
         .boxed()
     }
@@ -714,6 +700,10 @@ impl RecordStore for Postgres {
             Ok(database.execute(&statements::USE, values).await? == 1)
         }
         .boxed()
+    }
+
+    fn drafts(&self) -> Option<&dyn DraftStore> {
+        Some(self)
     }
 
     fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> RecordFuture<'_, bool> {

@@ -20,6 +20,7 @@ use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
 use tokio::sync::{Notify, oneshot};
 
+use super::drafts::DraftStore;
 use super::outbox::{Notification, NotificationFilter, Notified, TakenMessage, Tried, Untold};
 use super::{
     AuditEntry, FinishedCall, ListQuery, OpenCount, OpenFigures, Purge, RecordContents,
@@ -549,6 +550,10 @@ impl RecordStore for Writer {
 
     fn use_once(&self, used: UsedValue, now: Timestamp) -> RecordFuture<'_, bool> {
         self.shared.store.use_once(used, now)
+    }
+
+    fn drafts(&self) -> Option<&dyn DraftStore> {
+        self.shared.store.drafts()
     }
 
     fn is_used(&self, kind: UsedKind, digest: [u8; 32]) -> RecordFuture<'_, bool> {

@@ -53,6 +53,25 @@ CREATE TABLE mcp_elicit.addressed (
   PRIMARY KEY (question, key)
 );
 CREATE INDEX addressed_key ON mcp_elicit.addressed (key, is_open, question);
+-- The texts in which a search looks, without values that people gave.
+CREATE TABLE mcp_elicit.question_text (
+  question text COLLATE "C" PRIMARY KEY REFERENCES mcp_elicit.question ON DELETE CASCADE,
+  is_waiting boolean NOT NULL,
+  text text COLLATE "C" NOT NULL,
+  -- Hashes of all runs of three characters; NULL until a gateway has added them.
+  runs smallint[]
+);
+CREATE INDEX question_text_runs ON mcp_elicit.question_text USING gin (runs pg_catalog.array_ops) WHERE runs IS NOT NULL;
+CREATE INDEX question_text_new ON mcp_elicit.question_text (question) WHERE runs IS NULL;
+-- What people have typed into pages and not sent, sealed; one owner of an inbox without people is ''.
+CREATE TABLE mcp_elicit.draft (
+  question text COLLATE "C" NOT NULL REFERENCES mcp_elicit.question ON DELETE CASCADE,
+  person text NOT NULL,
+  draft bytea NOT NULL,
+  at bigint NOT NULL,
+  PRIMARY KEY (question, person)
+);
+CREATE INDEX draft_person ON mcp_elicit.draft (person, at);
 -- Questions of rules whose timeline may hold events that people were not told of.
 CREATE TABLE mcp_elicit.telling (
   question text COLLATE "C" PRIMARY KEY REFERENCES mcp_elicit.question ON DELETE CASCADE,

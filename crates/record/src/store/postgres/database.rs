@@ -411,6 +411,13 @@ impl PostgresDatabase {
         result_of_task(self.handle()?.spawn(work).await).await
     }
 
+    /// Runs work on the thread of the connections, for which nobody waits. It is dropped with the connections.
+    pub(super) fn start(&self, work: impl Future<Output = ()> + Send + 'static) {
+        if let Ok(handle) = self.handle() {
+            let _task = handle.spawn(work);
+        }
+    }
+
     /// Runs work on the thread of the connections, until it ends or this future is dropped. A caller that does not poll
     /// this future keeps no connection from others.
     async fn spawned_while_awaited<T: Send + 'static>(

@@ -11,7 +11,7 @@ use super::super::moved::{
 use super::super::{AuditEntry, RecordStoreError, Row};
 use super::database::{BEGIN, ended, execute, is_away, is_passing, query};
 use super::migrations;
-use super::questions::{address_and_tell, inserted, linked, run};
+use super::questions::{address_and_tell, inserted, linked, run, search_texts};
 use super::{Postgres, counted, read, read_whole_link, signed, statements};
 
 /// A transaction that sees the database at one moment. One whose process has stopped is ended by the server, since vacuum
@@ -265,6 +265,7 @@ async fn write(client: &Client, part: MovedPart) -> Result<(), RecordStoreError>
         MovedPart::Questions(rows) => {
             let rows: Vec<&Row> = rows.iter().collect();
             run(client, &statements::INSERT_ROWS, &inserted(&rows)?).await?;
+            run(client, &statements::ADD_TEXTS, &search_texts(&rows)).await?;
             for (statement, values) in address_and_tell(&rows) {
                 run(client, statement, &values).await?;
             }

@@ -27,7 +27,7 @@ CREATE FUNCTION public.note_use() RETURNS bool LANGUAGE plpgsql AS
   'BEGIN PERFORM nextval(''public.used''); RAISE ''an object of another role was used''; END';
 DO $$
 DECLARE
-  kinds text[] := '{text,name,varchar,bpchar,int2,int4,int8,oid,bool,bytea,timestamptz,interval,text[],int8[]}';
+  kinds text[] := '{text,name,varchar,bpchar,int2,int4,int8,oid,bool,bytea,timestamptz,interval,text[],int2[],int8[]}';
   body text := ' RETURNS bool LANGUAGE sql AS ''SELECT public.note_use()''';
   one text; a text; b text;
 BEGIN
@@ -43,7 +43,7 @@ BEGIN
   FOREACH a IN ARRAY kinds LOOP
     FOREACH b IN ARRAY kinds LOOP
       EXECUTE format('CREATE FUNCTION public.operated(%s, %s)', a, b) || body;
-      FOREACH one IN ARRAY '{=,<>,<,<=,>,>=,+,-,||,|,<<}'::text[] LOOP
+      FOREACH one IN ARRAY '{=,<>,<,<=,>,>=,+,-,||,|,<<,~~,@>}'::text[] LOOP
         EXECUTE format('CREATE OPERATOR public.%s (FUNCTION = public.operated, LEFTARG = %s, RIGHTARG = %s)', one, a, b);
       END LOOP;
     END LOOP;

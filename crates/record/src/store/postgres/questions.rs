@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use futures::{FutureExt as _, join};
 use tokio_postgres::Client;
 
+use super::super::list::search_text;
 use super::super::{ChainKey, Change, RecordStoreError, Row, Write, chained, next_number};
 use super::database::{
     BEGIN, PostgresDatabase, StatementValues, execute, is_away, is_passing, query,
@@ -338,9 +339,18 @@ impl<'w> BatchPlan<'w> {
         let mut all: Vec<(&'static Statement, Arrays<'w>)> = Vec::new();
         if !self.inserted.is_empty() {
             all.push((&statements::INSERT_ROWS, inserted(&self.inserted)?));
+            all.push((&statements::ADD_TEXTS, search_texts(&self.inserted)));
         }
         if !self.changed.is_empty() {
             all.push((&statements::CHANGE_ROWS, changed_rows(&self.changed)?));
+        }
+        // The text of an open question does not change.
+        let is_ended = |row: &&&Row| !row.lifecycle.is_open();
+        let ended: Vec<&'w Row> = self.changed.iter().filter(is_ended).copied().collect();
+        if !ended.is_empty() {
+            all.push((&statements::CHANGE_TEXTS, search_texts(&ended)));
+            let ids = column(&ended, |row| row.id.as_str());
+            all.push((&statements::DROP_DRAFTS, vec![ids]));
         }
         let written: Vec<&'w Row> = self.inserted.iter().chain(&self.changed).copied().collect();
         all.extend(address_and_tell(&written));
@@ -459,6 +469,15 @@ pub(super) fn inserted<'w>(rows: &[&'w Row]) -> Result<Arrays<'w>, RecordStoreEr
         column(rows, |row| row.arguments.as_deref()),
         column(rows, |row| row.content.as_deref()),
     ])
+}
+
+/// Returns the texts of rows in which a search looks.
+pub(super) fn search_texts<'w>(rows: &[&'w Row]) -> Arrays<'w> {
+    vec![
+        column(rows, |row| row.id.as_str()),
+        column(rows, |row| row.lifecycle.is_open()),
+        column(rows, |row| search_text(row)),
+    ]
 }
 
 fn changed_rows<'w>(rows: &[&'w Row]) -> Result<Arrays<'w>, RecordStoreError> {

@@ -35,30 +35,86 @@ macro_rules! listed {
     };
 }
 
-/// A page of a list: its length, the row before it, and what the rows must have. Those of one person are under keys, or
-/// of principals and no rule.
-macro_rules! page {
-    ($open:literal, $time:literal, $after:literal, $direction:literal) => {
+/// The conditions of a page of a list: its length, the row before it, and what the rows must have.
+macro_rules! page_conditions {
+    ($not:literal, $time:literal, $after:literal) => {
         concat!(
-            listed!(),
             "WHERE ",
-            $open,
-            " AND ($2::pg_catalog.text IS NULL OR (",
+            $not,
+            "q.is_open AND ($2::pg_catalog.text IS NULL OR (q.",
             $time,
-            ", id) ",
+            ", q.id) ",
             $after,
             " (SELECT ",
             $time,
             ", id FROM mcp_elicit.question WHERE id = $2)) \
-             AND ($3::pg_catalog.text IS NULL OR server = $3) AND ($4::pg_catalog.text IS NULL OR principal = $4) \
-             AND ($5::pg_catalog.text[] IS NULL OR id IN (SELECT question FROM mcp_elicit.addressed WHERE ",
-            $open,
-            " AND key = ANY($5)) OR NOT ruled AND principal = ANY($6::pg_catalog.text[])) ORDER BY ",
+             AND ($3::pg_catalog.text IS NULL OR q.server = $3) AND ($4::pg_catalog.text IS NULL OR q.principal = $4) "
+        )
+    };
+}
+
+/// The condition for rows of one person: under keys, or of principals and no rule. It is not an alternative of another
+/// condition, so that the server begins with these rows.
+macro_rules! of_person {
+    ($not:literal) => {
+        concat!(
+            "AND q.id IN (SELECT question FROM mcp_elicit.addressed WHERE ",
+            $not,
+            "is_open AND key = ANY($5) UNION ALL SELECT id FROM mcp_elicit.question WHERE ",
+            $not,
+            "is_open AND NOT ruled AND principal = ANY($6)) "
+        )
+    };
+}
+
+/// The order and the length of a page.
+macro_rules! page_end {
+    ($time:literal, $direction:literal) => {
+        concat!(
+            " ORDER BY q.",
             $time,
+            $direction,
+            ", q.id",
+            $direction,
+            " LIMIT $1"
+        )
+    };
+}
+
+/// A page of a list, of the rows of these ids if there are any.
+macro_rules! page {
+    ($not:literal, $time:literal, $after:literal, $direction:literal, $of:expr) => {
+        concat!(
+            listed!(),
+            page_conditions!($not, $time, $after),
+            $of,
+            "AND ($7::pg_catalog.text[] IS NULL OR q.id = ANY($7))",
+            page_end!($time, $direction)
+        )
+    };
+}
+
+/// The ids of the next rows of a list that have all words in their text, or something else that a word stands for, and then
+/// that of the last row in which the words were looked for, if there may be more.
+macro_rules! matches {
+    ($not:literal, $time:literal, $after:literal, $direction:literal, $of:expr) => {
+        concat!(
+            "WITH chunk AS MATERIALIZED (SELECT q.id, q.",
+            $time,
+            " AS at, q.principal FROM mcp_elicit.question q ",
+            page_conditions!($not, $time, $after),
+            $of,
+            page_end!($time, $direction),
+            ") (SELECT c.id, true FROM chunk c, \
+             LATERAL (SELECT text FROM mcp_elicit.question_text WHERE question = c.id OFFSET 0) AS t WHERE t.text LIKE ALL ($8) OR t.text LIKE ANY ($9) OR c.id LIKE ANY ($10) OR c.principal = ANY ($11) ORDER BY c.at",
+            $direction,
+            ", c.id",
+            $direction,
+            " LIMIT $7) UNION ALL (SELECT id, false FROM chunk ORDER BY at",
             $direction,
             ", id",
             $direction,
-            " LIMIT $1"
+            " LIMIT 1 OFFSET $1 - 1)"
         )
     };
 }
@@ -129,9 +185,47 @@ statements! {
     VERSIONS_NOW(TEXT_ARRAY) = "SELECT id, version FROM mcp_elicit.question WHERE id = ANY($1)";
     FIND(TEXT) = concat!("SELECT ", row!(), " FROM mcp_elicit.question q WHERE id = $1");
     BY_BINDING(TEXT) = concat!("SELECT ", row!(), " FROM mcp_elicit.question q WHERE same = $1 AND NOT is_over ORDER BY asked_at, id LIMIT 100");
-    LIST_OPEN(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY) = page!("is_open", "asked_at", ">", "");
-    LIST_LATEST(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY) = page!("is_open", "asked_at", "<", " DESC");
-    LIST_ENDED(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY) = page!("NOT is_open", "ended_at", "<", " DESC");
+    LIST_OPEN(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY) =
+        page!("", "asked_at", ">", "", "");
+    LIST_LATEST(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY) =
+        page!("", "asked_at", "<", " DESC", "");
+    LIST_ENDED(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY) =
+        page!("NOT ", "ended_at", "<", " DESC", "");
+    LIST_OPEN_OF(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY) =
+        page!("", "asked_at", ">", "", of_person!(""));
+    LIST_LATEST_OF(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY) =
+        page!("", "asked_at", "<", " DESC", of_person!(""));
+    LIST_ENDED_OF(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY) =
+        page!("NOT ", "ended_at", "<", " DESC", of_person!("NOT "));
+    MATCHES_OPEN(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY) =
+        matches!("", "asked_at", ">", "", "");
+    MATCHES_LATEST(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY) =
+        matches!("", "asked_at", "<", " DESC", "");
+    MATCHES_ENDED(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY) =
+        matches!("NOT ", "ended_at", "<", " DESC", "");
+    MATCHES_OPEN_OF(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY) =
+        matches!("", "asked_at", ">", "", of_person!(""));
+    MATCHES_LATEST_OF(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY) =
+        matches!("", "asked_at", "<", " DESC", of_person!(""));
+    MATCHES_ENDED_OF(INT8, TEXT, TEXT, TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY) =
+        matches!("NOT ", "ended_at", "<", " DESC", of_person!("NOT "));
+
+    // The index of texts. Texts without runs are read one after the other, by a scan that leaves out deleted rows the next time.
+    CANDIDATES(INT8, BOOL, INT2_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY) =
+        "(SELECT question FROM mcp_elicit.question_text WHERE runs OPERATOR(pg_catalog.@>) $3 AND is_waiting = $2 LIMIT $1) \
+         UNION ALL (SELECT question FROM mcp_elicit.question_text WHERE runs IS NULL AND is_waiting = $2 AND text LIKE ALL ($4) ORDER BY question LIMIT $1) \
+         UNION ALL (SELECT q.id FROM unnest($5, $6) AS n (first, past), mcp_elicit.question q \
+           WHERE q.id >= n.first AND q.id < n.past AND q.is_open = $2 LIMIT $1) \
+         UNION ALL (SELECT id FROM mcp_elicit.question WHERE is_open = $2 AND principal = ANY($7) LIMIT $1)";
+    ADD_TEXTS(TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY) =
+        "INSERT INTO mcp_elicit.question_text (question, is_waiting, text) SELECT * FROM unnest($1, $2, $3)";
+    CHANGE_TEXTS(TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY) = "UPDATE mcp_elicit.question_text t SET is_waiting = n.is_waiting, text = n.text, \
+           runs = CASE WHEN t.text = n.text THEN t.runs END \
+         FROM unnest($1, $2, $3) AS n (question, is_waiting, text) \
+         WHERE t.question = n.question AND (t.is_waiting <> n.is_waiting OR t.text <> n.text)";
+    TEXTS_WITHOUT_RUNS(INT8) = "SELECT question, text FROM mcp_elicit.question_text WHERE runs IS NULL ORDER BY question LIMIT $1 FOR UPDATE SKIP LOCKED";
+    ADD_RUNS(TEXT_ARRAY, TEXT_ARRAY) = "UPDATE mcp_elicit.question_text t SET runs = n.runs::smallint[] \
+         FROM unnest($1, $2) AS n (question, runs) WHERE t.question = n.question";
     OPEN_BY_SERVER() = "SELECT server, pg_catalog.count(*), pg_catalog.min(asked_at) FROM mcp_elicit.question WHERE is_open GROUP BY server ORDER BY server";
     SIZE() = "SELECT coalesce(pg_catalog.sum(pg_catalog.pg_total_relation_size(c.oid)), 0)::bigint FROM pg_catalog.pg_class c \
          JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'mcp_elicit' AND c.relkind = 'r'";
@@ -162,11 +256,28 @@ statements! {
          + (SELECT pg_catalog.count(*) FROM mcp_elicit.call), \
          (SELECT pg_catalog.count(*) FROM mcp_elicit.audit WHERE pg_catalog.starts_with(hash, 'k1:')), (SELECT pg_catalog.count(*) FROM mcp_elicit.audit)";
 
+    // Drafts. None is added to a question that has ended or ends: its row is locked.
+    KEEP_DRAFT(TEXT, TEXT, BYTEA, INT8) = "INSERT INTO mcp_elicit.draft (question, person, draft, at) \
+         SELECT id, $2, $3, $4 FROM mcp_elicit.question WHERE id = $1 AND is_open FOR SHARE \
+         ON CONFLICT (question, person) DO UPDATE SET draft = excluded.draft, at = excluded.at";
+    // The oldest ones of a person, or of all, beyond a number and a number of bytes.
+    LIMIT_DRAFTS(TEXT, INT8, INT8) = "DELETE FROM mcp_elicit.draft d USING ( \
+           SELECT question, person, pg_catalog.row_number() OVER newest AS number, \
+             pg_catalog.sum(pg_catalog.octet_length(draft)::bigint) OVER newest AS bytes \
+           FROM mcp_elicit.draft WHERE $1::pg_catalog.text IS NULL OR person = $1 \
+           WINDOW newest AS (ORDER BY at DESC, question, person ROWS UNBOUNDED PRECEDING)) AS n \
+         WHERE d.question = n.question AND d.person = n.person AND n.number > 1 AND (n.number > $2 OR n.bytes > $3)";
+    EXPIRE_DRAFTS(INT8) = "DELETE FROM mcp_elicit.draft WHERE at < $1";
+    DRAFT(TEXT, TEXT, INT8) = "SELECT draft FROM mcp_elicit.draft WHERE question = $1 AND person = $2 AND at >= $3";
+    DROP_DRAFTS(TEXT_ARRAY) = "DELETE FROM mcp_elicit.draft WHERE question = ANY($1)";
+    DROP_DRAFTS_OF_OTHER_KEYS(BYTEA) = "DELETE FROM mcp_elicit.draft WHERE substring(draft FROM 1 FOR 12) <> $1";
+
     // Sealed values: their beginnings name their keys.
     BEGINNINGS() = "SELECT substring(arguments FROM 1 FOR 12) FROM mcp_elicit.question WHERE arguments IS NOT NULL \
          UNION SELECT substring(content FROM 1 FOR 12) FROM mcp_elicit.question WHERE content IS NOT NULL \
          UNION SELECT substring(result FROM 1 FOR 12) FROM mcp_elicit.call \
          UNION SELECT substring(answers FROM 1 FOR 12) FROM mcp_elicit.approval_grant \
+         UNION SELECT substring(draft FROM 1 FOR 12) FROM mcp_elicit.draft \
          UNION SELECT substring(value FROM 1 FOR 12) FROM mcp_elicit.key_check WHERE kind = 'seal'";
     SEALED_QUESTIONS(INT8, TEXT, BYTEA) = "SELECT id, version, arguments, content, team FROM mcp_elicit.question WHERE id > $2 \
          AND (substring(arguments FROM 1 FOR 12) <> $3 OR substring(content FROM 1 FOR 12) <> $3 OR team IS NOT NULL \
