@@ -339,7 +339,7 @@ async fn reseal(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What is said of a key that no value needs and that wraps the others.
+/// The words about a master key that no value needs.
 const OPENS_NOTHING: &str = "opens no values any more, and stays in seal.key as the master key";
 
 async fn retire(folder: &StateFolder) -> Result<Exit, Failure> {

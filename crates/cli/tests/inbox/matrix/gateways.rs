@@ -14,7 +14,7 @@ use crate::replicas::{Deployment, Replica, balancer};
 /// The seconds that a call is held, as without the option.
 const HOLD: u32 = 50;
 
-/// Where the record is.
+/// The place of the record.
 #[derive(Clone, Copy)]
 pub(super) enum RecordPlace {
     /// In a file of the only gateway.
