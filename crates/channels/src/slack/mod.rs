@@ -41,6 +41,8 @@ use crate::secret::SecretText;
 const API: &str = "https://slack.com/api/";
 /// The time limit for an action, so that Slack gets its response within three seconds.
 const ACT_LIMIT: Duration = Duration::from_millis(2_500);
+/// The longest name of a message that is kept, in bytes: Slack's have about 30.
+const LONGEST_REF: usize = 256;
 
 /// A Slack app in one workspace.
 pub struct Slack {
@@ -129,10 +131,7 @@ impl Slack {
         let channel = channel.ok_or(ChannelError::Permanent(NotSentReason::Address))?;
         let body = self.body(&channel, notice);
         let sent = self.api.call("chat.postMessage", &body).await?;
-        match (sent["channel"].as_str(), sent["ts"].as_str()) {
-            (Some(channel), Some(ts)) => Ok(MessageRef(format!("{channel}/{ts}"))),
-            _ => Err(ChannelError::Permanent(NotSentReason::Reply)),
-        }
+        name_of(&sent).ok_or(ChannelError::Permanent(NotSentReason::Reply))
     }
 
     fn body(&self, channel: &str, notice: &Notice) -> Value {
@@ -188,5 +187,25 @@ impl Channel for Slack {
 
     fn update<'a>(&'a self, sent: &'a MessageRef, notice: &'a Notice) -> SendFuture<'a, Updated> {
         Box::pin(self.change(sent, notice))
+    }
+}
+
+/// Returns the name of a message that was posted, if the reply has one.
+fn name_of(reply: &Value) -> Option<MessageRef> {
+    let (channel, ts) = (reply["channel"].as_str()?, reply["ts"].as_str()?);
+    let name = format!("{channel}/{ts}");
+    (name.len() <= LONGEST_REF).then_some(MessageRef(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_message_is_short_text() {
+        let name = |channel: &str| name_of(&json!({"channel": channel, "ts": "1.2"}));
+        assert_eq!(name("C1"), Some(MessageRef("C1/1.2".to_owned())));
+        assert_eq!(name(&"C".repeat(300)), None);
+        assert_eq!(name_of(&json!({"channel": 1, "ts": "1.2"})), None);
     }
 }

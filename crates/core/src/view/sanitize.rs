@@ -53,17 +53,18 @@ pub fn line(raw: &str, most: usize) -> String {
 }
 
 /// The longest name that a program gives itself, in characters.
-pub(crate) const CLAIMED_NAME: usize = 60;
+pub const CLAIMED_NAME: usize = 60;
 /// The longest version that a program gives itself, in characters.
 pub(crate) const CLAIMED_VERSION: usize = 30;
 
 /// Sanitizes a name or version that a program gives itself, as in [`line`], to be shown in quotation marks or beside
 /// other facts: it can neither end the quotation nor look like another fact. Letters and digits stay, and the punctuation
 /// of ASCII but for `"`. A longer one is cut to `most` characters.
-pub(crate) fn claim(raw: &str, most: usize) -> String {
+pub fn claim(raw: &str, most: usize) -> String {
     let shown = line(raw, LABEL);
     let kept = |c| if is_of_a_claim(c) { c } else { '-' };
-    let mut cut: String = shown.chars().take(most).map(kept).collect();
+    let cut: String = shown.chars().take(most).map(kept).collect();
+    let mut cut = cut.replace("''", "--");
     if shown.chars().count() > most {
         cut.push('…');
     }
@@ -76,7 +77,7 @@ fn is_of_a_claim(c: char) -> bool {
         '"'
         | '\u{2b0}'..='\u{2ff}'
         | '\u{5f0}'..='\u{5f4}'
-        | '\u{a78f}'
+        | '\u{a78b}'..='\u{a78f}'
         | '\u{1427}'
         | '\u{1ff8}'..='\u{200f}' => false,
         // The marks of this module; and signs of vowels and accents, which belong to their letters.
@@ -356,6 +357,10 @@ mod tests {
         assert_eq!(
             claim(name, CLAIMED_NAME),
             "acme- - verified by the gateway - -approved- -by Bob- -x"
+        );
+        assert_eq!(
+            claim("acme'' safe\u{a78c}\u{a78c}", CLAIMED_NAME),
+            "acme-- safe--"
         );
         // Letters and marks that look like the gateway's.
         let alike = "acme\u{2ee} \u{387} verified\u{2800}\u{5f4}\u{3003}\u{a78f}\u{1427}";

@@ -2,6 +2,7 @@
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::{Delivery, Timestamp, Withdrawal};
+use mcp_elicit_core::question::quoted;
 use mcp_elicit_core::wire::CallKind;
 use mcp_elicit_forms::view::{CallView, Control, FieldView, Pick, sanitize};
 use mcp_elicit_inbox::api::model::{AnswerResponse, ListedQuestion, ListedTool, WholeQuestion};
@@ -111,6 +112,7 @@ fn lines(whole: &WholeQuestion) -> Vec<String> {
     add("server", line(&question.server));
     if let Some(name) = whole.server_info["name"].as_str() {
         let version = whole.server_info["version"].as_str().unwrap_or_default();
+        let name = quoted(&sanitize::claim(name, sanitize::CLAIMED_NAME));
         add(
             "",
             line(format!("calls itself {name} {version}").trim_end()),
