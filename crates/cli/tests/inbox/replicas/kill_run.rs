@@ -1,7 +1,8 @@
 //! Kills of random replicas, stops of the database and pauses past a lease, while calls wait and people answer.
 //!
 //! `MCP_ELICIT_REPLICA_KILLS` sets the number of kills, `MCP_ELICIT_REPLICAS` that of replicas, `MCP_ELICIT_CALLS_OPEN`
-//! that of calls at once, and `MCP_ELICIT_SEED` repeats the choices of an earlier run.
+//! that of calls at once, `MCP_ELICIT_FORWARDS` if gateways forward (0 or 1), and `MCP_ELICIT_SEED` repeats the choices of
+//! an earlier run.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::thread;
@@ -29,11 +30,15 @@ fn replicas_killed_at_any_point_lose_no_answer_and_deliver_none_twice() {
     let replicas = usize::try_from(set("MCP_ELICIT_REPLICAS", REPLICAS)).unwrap();
     let calls = set("MCP_ELICIT_CALLS_OPEN", CALLS);
     let seed = set("MCP_ELICIT_SEED", RandomState::new().hash_one(0) | 1);
-    report(&format!("MCP_ELICIT_SEED={seed}"));
+    let forwards = set("MCP_ELICIT_FORWARDS", seed >> 1 & 1) == 1;
+    report(&format!("MCP_ELICIT_SEED={seed}, forwarding: {forwards}"));
     let mut chance = Chance(seed);
 
     let asker = Asker::start();
-    let deployment = Deployment::new(&server.database().address, &asker.url, HOLD);
+    let mut deployment = Deployment::new(&server.database().address, &asker.url, HOLD);
+    if forwards {
+        deployment = deployment.forwarding();
+    }
     let (run, mut running) = Run::start(&deployment, replicas);
     run.during(calls, &mut running, &mut chance, |running, chance| {
         for kill in 0..kills {
