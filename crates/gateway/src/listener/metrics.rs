@@ -105,12 +105,11 @@ impl Metrics {
         let sign = timeout(SIGN_WITHIN, record.store().audit_end());
         tokio::select! {
             _read = lines.changed() => lines.borrow().clone(),
-            sign = sign => match sign {
-                Ok(Ok(_)) => Some(lines.borrow().clone().unwrap_or_default()),
-                Ok(Err(_)) | Err(_) => {
-                    tracing::warn!("the record did not answer in time for the metrics");
-                    None
-                }
+            sign = sign => if let Ok(Ok(_)) = sign {
+                Some(lines.borrow().clone().unwrap_or_default())
+            } else {
+                tracing::warn!("the record did not answer in time for the metrics");
+                None
             },
         }
     }

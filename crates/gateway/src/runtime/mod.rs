@@ -311,11 +311,11 @@ impl Runtime {
     /// caller passes to it, if they do not distinguish callers already: to other users it is another server.
     pub(crate) fn session_context(
         &self,
-        served: &ServedServer,
+        definition: &ServedServer,
         caller: &Arc<SessionCaller>,
         passed: &str,
     ) -> SessionContext {
-        let server = &served.config;
+        let server = &definition.config;
         let name = &server.settings.server;
         let key = self.record.identity_key();
         let mut identified = server_identity(server, key, std::env::vars_os());
@@ -336,8 +336,8 @@ impl Runtime {
             callers: self.callers.clone(),
             teams: self.teams.clone(),
             link: self.links(),
-            earlier_rules: served.earlier_rules.clone(),
-            responder: served.responder.clone(),
+            earlier_rules: definition.earlier_rules.clone(),
+            responder: definition.responder.clone(),
             traces: self.traces.clone(),
         }
     }

@@ -156,17 +156,17 @@ pub fn serve_program(
     stop: StopSignal,
 ) -> Result<(), StartError> {
     let client = StdioClient::open().map_err(fault_of(server))?;
-    let served = runtime.served(server, max_frame);
+    let definition = runtime.served(server, max_frame);
     let most = if server.share_child {
         1
     } else {
         child_pool::CHILDREN
     };
     let start = {
-        let (runtime, served, program) = (runtime.clone(), served, program.clone());
+        let (runtime, definition, program) = (runtime.clone(), definition, program.clone());
         let client = client.clone();
         move |beside: SameCallerSession| {
-            let server = &served.config;
+            let server = &definition.config;
             let (child, stdout) = ChildTransport::start(
                 program.clone(),
                 &server.settings.server,
@@ -182,7 +182,7 @@ pub fn serve_program(
             };
             start(
                 &runtime,
-                &served,
+                &definition,
                 settings,
                 &client,
                 child.clone(),
@@ -204,7 +204,7 @@ pub fn serve_url(
     stop: StopSignal,
 ) -> Result<(), StartError> {
     let client = StdioClient::open().map_err(fault_of(server))?;
-    let served = runtime.served(server, max_frame);
+    let definition = runtime.served(server, max_frame);
     let tokio = tokio::runtime::Handle::current();
     let start = {
         let (runtime, at) = (runtime.clone(), at.clone());
@@ -213,11 +213,11 @@ pub fn serve_url(
             let upstream = HttpUpstream::new(&at, max_frame, HeaderSource::Gateway)?;
             let settings = RelaySettings {
                 server_streams: true,
-                ..served.config.settings.clone()
+                ..definition.config.settings.clone()
             };
             start(
                 &runtime,
-                &served,
+                &definition,
                 settings,
                 &client,
                 upstream.clone(),
@@ -236,17 +236,17 @@ pub fn serve_url(
 /// Opens a session for this client.
 fn start(
     runtime: &Runtime,
-    served: &ServedServer,
+    definition: &ServedServer,
     settings: RelaySettings,
     client: &Arc<StdioClient>,
     side: Arc<dyn ServerTransport>,
     attach: impl FnOnce(&Arc<Session>) -> io::Result<()>,
 ) -> Result<StartedSession, StartError> {
     let caller = SessionCaller::new(ProvenCaller::local());
-    let who = runtime.session_context(served, &caller, "");
+    let who = runtime.session_context(definition, &caller, "");
     let record = runtime.record.clone();
     let (session, driver) = Session::new(settings, who, client.clone(), side, record);
-    let server = &served.config;
+    let server = &definition.config;
     attach(&session).map_err(fault_of(server))?;
     let driver = Some(drive(driver).map_err(fault_of(server))?);
     Ok(StartedSession { session, driver })
