@@ -57,7 +57,7 @@ pub const CLAIMED_NAME: usize = 60;
 /// The longest version that a program gives itself, in characters.
 pub(crate) const CLAIMED_VERSION: usize = 30;
 
-/// Sanitizes a name or version that a program gives itself, as in [`line`], to be shown in quotation marks or beside
+/// Sanitizes a name or version that a program gives itself, as in [`line()`], to be shown in quotation marks or beside
 /// other facts: it can neither end the quotation nor look like another fact. Letters and digits stay, and the punctuation
 /// of ASCII but for `"`. A longer one is cut to `most` characters.
 pub fn claim(raw: &str, most: usize) -> String {
