@@ -256,6 +256,7 @@ impl Chromium {
 
     /// Types into the control, after its present content.
     pub async fn fill(&self, css: &str, text: &str) {
+        self.let_presses_count().await;
         loop {
             match self.at(css).await.send_keys(text).await {
                 Ok(()) => return,

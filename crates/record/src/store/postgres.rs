@@ -326,7 +326,13 @@ impl RecordStore for Postgres {
     }
 
     fn find(&self, id: String) -> RecordFuture<'_, Option<Row>> {
-        async move { Ok(self.questions(&statements::FIND, &[&id]).await?.pop()) }.boxed()
+        async move {
+            if !lists::can_be_stored(&id) {
+                return Ok(None);
+            }
+            Ok(self.questions(&statements::FIND, &[&id]).await?.pop())
+        }
+        .boxed()
     }
 
     fn by_binding(&self, binding: String) -> RecordFuture<'_, Vec<Row>> {

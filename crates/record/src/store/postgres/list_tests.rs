@@ -142,6 +142,26 @@ async fn a_search_finds_the_same_as_in_memory_with_the_index_and_without() {
 }
 
 #[tokio::test]
+async fn what_no_text_can_be_is_not_found_and_no_fault() {
+    let Some(store) = store() else { return };
+    let write = Write::Insert {
+        row: Box::new(row("q", 1)),
+        audit: Vec::new(),
+    };
+    store.write(Arc::new(vec![write])).await.unwrap();
+    assert_eq!(store.find("q\0".to_owned()).await.unwrap(), None);
+    let all = ListQuery::new(Filter::Open, Page::first(9));
+    assert_eq!(found(&store, &all).await.len(), 1);
+    let mut of_server = all.clone();
+    of_server.matching.server = Some("\0".to_owned());
+    let mut after = all;
+    after.page.after = Some("\0".to_owned());
+    for query in [of_server, after] {
+        assert!(found(&store, &query).await.is_empty());
+    }
+}
+
+#[tokio::test]
 async fn new_texts_get_their_runs_by_themselves_and_go_with_their_questions() {
     let Some(store) = store() else { return };
     let write = |number: u64| Write::Insert {

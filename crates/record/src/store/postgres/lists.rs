@@ -39,6 +39,12 @@ pub(super) async fn list(
     database: &PostgresDatabase,
     query: ListQuery,
 ) -> Result<Vec<Row>, RecordStoreError> {
+    let (matching, page) = (&query.matching, &query.page);
+    let texts = [&matching.server, &matching.principal, &page.after];
+    // No row has them, and the server takes them as no text.
+    if !texts.into_iter().flatten().all(|text| can_be_stored(text)) {
+        return Ok(Vec::new());
+    }
     let most = query.page.most;
     let mut list = ListReader {
         database,
@@ -317,7 +323,7 @@ impl<'w> Search<'w> {
 }
 
 /// Returns `true` if a text of the database can be the same: none has this character.
-fn can_be_stored(text: &str) -> bool {
+pub(super) fn can_be_stored(text: &str) -> bool {
     !text.contains('\0')
 }
 
