@@ -1,9 +1,10 @@
 //! `requestState` as a client of the rounds era carries it: sealed, and bound to one call of one caller at one server.
 //!
-//! The token is `mcp-elicit.s1.` and base64url of the nonce and the ciphertext, XChaCha20-Poly1305. Between them is the
-//! name of the gateway that has its questions and a point, if others may send it the retry. The key is derived for one caller and one server; kind, name and arguments of the call are associated data. So a state that was
-//! changed, that belongs to another caller or that came with another call does not open. The nonce is a keyed hash of
-//! the sealed text: equal nonces mean equal texts, and no randomness is needed here.
+//! The token is `mcp-elicit.s1.` and base64url of the nonce and the ciphertext, XChaCha20-Poly1305. Between them is
+//! the name of the gateway that has its questions and a point, if others may send it the retry. The key is derived for
+//! one caller and one server; kind, name and arguments of the call are associated data. So a state that was changed,
+//! that belongs to another caller or that came with another call does not open. The nonce is a keyed hash of the
+//! sealed text: equal nonces mean equal texts, and no randomness is needed here.
 
 use std::fmt;
 use std::sync::Arc;

@@ -19,7 +19,7 @@ use axum::extract::{ConnectInfo, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
+use http::{HeaderMap, Method, StatusCode, Uri};
 use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{Revision, method};
 use mcp_elicit_record::peers::session_id;
@@ -36,7 +36,7 @@ use crate::listener::app::nowhere;
 use crate::listener::call_memory::{ArrivingMessage, CallMemory};
 use crate::listener::origin_guard::{OriginGuard, is_json};
 use crate::listener::peers::Peers;
-use crate::listener::peers::forward::ForwardRequest;
+use crate::listener::peers::forward::{ForwardRequest, NoResponse};
 use crate::listener::peers::forwarded::{NotTaken, other_gateway, taken};
 use crate::listener::requests_at_work::{RequestKind, RequestsAtWork, TooMany, WorkPermit};
 use crate::listener::response_streams::{ResponseStreams, StreamError};
@@ -836,54 +836,51 @@ impl EndpointState {
         }
     }
 
+    fn peers(&self) -> Option<&Arc<Peers>> {
+        self.endpoint.runtime.peers.as_ref()
+    }
+
     /// Returns the way to the gateway whose session these headers name; `None` if it is this one, if they name none, or if
     /// the request was forwarded already.
     fn elsewhere<'h>(&self, headers: &'h HeaderMap) -> Option<ElsewhereAt<'h>> {
-        let peers = self.endpoint.runtime.peers.as_ref();
-        let peers = peers.filter(|_| self.via == Via::Client)?.clone();
-        let name = other_gateway(headers, peers.name())?;
-        Some(ElsewhereAt {
-            peers,
+        let own = self.peers()?.name();
+        self.at_gateway(other_gateway(headers, own)?, headers)
+    }
+
+    /// Returns the way to the gateway of this name; `None` if it is this one, or if the request was forwarded already.
+    fn at_gateway<'h>(&self, name: &'h str, headers: &'h HeaderMap) -> Option<ElsewhereAt<'h>> {
+        let peers = self.peers().filter(|peers| *peers.name() != *name)?;
+        (self.via == Via::Client).then(|| ElsewhereAt {
+            peers: peers.clone(),
             name,
             headers,
         })
     }
 
-    /// Returns the way to the gateway that asked what this retry answers; `None` if it is this one, or if the request
-    /// was forwarded already.
-    fn asked_elsewhere<'h>(
-        &self,
-        headers: &'h HeaderMap,
-        state: Option<&'h str>,
-    ) -> Option<ElsewhereAt<'h>> {
-        let peers = self.endpoint.runtime.peers.as_ref();
-        let peers = peers.filter(|_| self.via == Via::Client)?.clone();
-        let name = holder_of_state(state?).filter(|name| *name != peers.name())?;
-        if headers.contains_key(SESSION) {
-            return None;
-        }
-        Some(ElsewhereAt {
-            peers,
-            name,
-            headers,
-        })
+    /// Returns the name of the gateway that asked what this retry answers, if retries are sent there.
+    fn asker(&self, headers: &HeaderMap, message: &ClientMessage) -> Option<String> {
+        self.peers().filter(|_| !headers.contains_key(SESSION))?;
+        let state = message.request_state()?;
+        holder_of_state(&state).map(str::to_owned)
     }
 
-    /// Returns `true` for a retry that answers what this gateway asked.
-    fn was_asked_here(&self, state: Option<&str>) -> bool {
-        let peers = self.endpoint.runtime.peers.as_ref();
-        peers.is_some_and(|peers| state.and_then(holder_of_state) == Some(peers.name()))
-    }
-
-    /// Forwards a request, and returns the response.
-    async fn forward(
+    /// Sends a request to another gateway.
+    async fn send(
         &self,
         to: ElsewhereAt<'_>,
         method: Method,
         caller: &ProvenCaller,
         body: Option<Bytes>,
-    ) -> Response {
-        let credentials = self.forwarded_credentials();
+    ) -> Result<Response, NoResponse> {
+        let mut credentials = Vec::new();
+        match self.endpoint.credentials() {
+            RequestCredentials::Withheld => {}
+            RequestCredentials::Passed(header) => credentials.push(header),
+            RequestCredentials::Exchanged => credentials.push(AUTHORIZATION),
+        }
+        if self.endpoint.runtime.callers.asks_about_tokens() {
+            credentials.push(AUTHORIZATION);
+        }
         let request = ForwardRequest {
             method,
             path: &self.at.path,
@@ -895,37 +892,29 @@ impl EndpointState {
         to.peers.forward(to.name, request).await
     }
 
-    /// Forwards the retry of a call, and returns the response; `None` if the gateway that held the call is gone.
+    /// Forwards a request of a session, and returns the response.
+    async fn forward(
+        &self,
+        to: ElsewhereAt<'_>,
+        method: Method,
+        caller: &ProvenCaller,
+        body: Option<Bytes>,
+    ) -> Response {
+        let sent = self.send(to, method, caller, body).await;
+        sent.unwrap_or_else(|fault| fault.response())
+    }
+
+    /// Forwards the retry of a call, and returns the response; `None` if the gateway that asked is gone.
     async fn forward_retry(
         &self,
         to: ElsewhereAt<'_>,
         caller: &ProvenCaller,
         body: Bytes,
     ) -> Option<Response> {
-        let credentials = self.forwarded_credentials();
-        let request = ForwardRequest {
-            method: Method::POST,
-            path: &self.at.path,
-            headers: to.headers,
-            credentials: &credentials,
-            caller,
-            body: Some(body),
-        };
-        to.peers.forward_if_reached(to.name, request).await
-    }
-
-    /// Returns the headers with credentials that another gateway needs too.
-    fn forwarded_credentials(&self) -> Vec<HeaderName> {
-        let mut credentials = Vec::new();
-        match self.endpoint.credentials() {
-            RequestCredentials::Withheld => {}
-            RequestCredentials::Passed(header) => credentials.push(header),
-            RequestCredentials::Exchanged => credentials.push(AUTHORIZATION),
+        match self.send(to, Method::POST, caller, Some(body)).await {
+            Err(fault) if fault.is_unreached() => None,
+            sent => Some(sent.unwrap_or_else(|fault| fault.response())),
         }
-        if self.endpoint.runtime.callers.asks_about_tokens() {
-            credentials.push(AUTHORIZATION);
-        }
-        credentials
     }
 }
 
@@ -1072,7 +1061,7 @@ async fn respond(
     headers: &HeaderMap,
 ) -> Response {
     let endpoint = &state.endpoint;
-    let retried = message.request_state();
+    let asker = state.asker(headers, message);
     if state.via == Via::Gateway {
         if headers.contains_key(SESSION) {
             return match endpoint.named(headers, &caller) {
@@ -1080,7 +1069,8 @@ async fn respond(
                 Err(response) => *response,
             };
         }
-        if !state.was_asked_here(retried.as_deref()) {
+        let own = state.peers().map(|peers| peers.name());
+        if asker.is_none() || asker.as_deref() != own {
             return NotTaken::OtherGateway.response();
         }
     }
@@ -1096,7 +1086,8 @@ async fn respond(
         {
             return with_id(message.parts(), wrong);
         }
-        if let Some(to) = state.asked_elsewhere(headers, retried.as_deref()) {
+        let asker = asker.as_deref();
+        if let Some(to) = asker.and_then(|name| state.at_gateway(name, headers)) {
             let sent = state.forward_retry(to, &caller, message.frame.clone());
             if let Some(response) = sent.await {
                 return response;

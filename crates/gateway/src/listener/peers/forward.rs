@@ -55,7 +55,7 @@ pub(crate) struct ForwardRequest<'r> {
 }
 
 /// The reason why there is no response of the other gateway.
-enum NoResponse {
+pub(crate) enum NoResponse {
     /// It takes no requests, or has ended.
     Ended,
     /// It could not be reached in time. Nothing was sent.
@@ -79,8 +79,13 @@ impl NoResponse {
         }
     }
 
+    /// Returns `true` if nothing was sent, since that gateway has ended or cannot be reached.
+    pub(crate) fn is_unreached(&self) -> bool {
+        matches!(self, Self::Ended | Self::Unreachable)
+    }
+
     /// Returns the response for the client.
-    fn response(&self) -> Response {
+    pub(crate) fn response(&self) -> Response {
         let again = |why| {
             let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, why);
             response.headers_mut().insert(RETRY_AFTER, RETRY_SECONDS);
@@ -112,34 +117,11 @@ impl Peers {
         self: &Arc<Self>,
         to: &str,
         request: ForwardRequest<'_>,
-    ) -> Response {
+    ) -> Result<Response, NoResponse> {
         let sent = self.response_of(to, request).await;
-        self.note(to, &sent);
-        sent.unwrap_or_else(|fault| fault.response())
-    }
-
-    /// Does the same; `None` if nothing was sent, since that gateway has ended or cannot be reached.
-    pub(crate) async fn forward_if_reached(
-        self: &Arc<Self>,
-        to: &str,
-        request: ForwardRequest<'_>,
-    ) -> Option<Response> {
-        let sent = self.response_of(to, request).await;
-        self.note(to, &sent);
-        match sent {
-            Ok(response) => Some(response),
-            Err(NoResponse::Ended | NoResponse::Unreachable) => None,
-            Err(fault @ (NoResponse::TooMany | NoResponse::Failed(_) | NoResponse::Late)) => {
-                Some(fault.response())
-            }
-        }
-    }
-
-    /// Counts a request that was to be forwarded, and logs why it was not.
-    fn note(&self, to: &str, sent: &Result<Response, NoResponse>) {
-        let Err(fault) = sent else {
+        let Err(fault) = &sent else {
             self.counts.sent(ForwardResult::Answered);
-            return;
+            return sent;
         };
         let result = fault.result();
         match fault {
@@ -154,6 +136,7 @@ impl Peers {
             }
         }
         self.counts.sent(result);
+        sent
     }
 
     async fn response_of(

@@ -55,7 +55,8 @@ async fn forward(from: &Arc<Peers>, to: &str) -> (StatusCode, String) {
         caller: &caller,
         body: Some("{}".into()),
     };
-    let response = from.forward(to, request).await;
+    let sent = from.forward(to, request).await;
+    let response = sent.unwrap_or_else(|fault| fault.response());
     let status = response.status();
     let body = axum::body::to_bytes(response.into_body(), 1 << 20).await;
     (status, String::from_utf8_lossy(&body.unwrap()).into_owned())

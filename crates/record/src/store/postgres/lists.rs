@@ -119,19 +119,14 @@ impl ListReader<'_> {
         };
         while self.found.len() < most {
             let limit = counted(at_once);
-            let PageConditions {
-                server,
-                principal,
-                keys,
-                principals,
-            } = self.conditions();
+            let on = self.conditions();
             let values: StatementValues<'_> = &[
                 &limit,
                 &self.after,
-                &server,
-                &principal,
-                &keys,
-                &principals,
+                &on.server,
+                &on.principal,
+                &on.keys,
+                &on.principals,
                 &ids,
             ];
             let rows = self.database.rows(statement, values).await?;
@@ -153,19 +148,14 @@ impl ListReader<'_> {
         let most = counted(self.query.page.most);
         let mut looked_at = LOOKED_AT_FIRST;
         while self.found.len() < self.query.page.most {
-            let PageConditions {
-                server,
-                principal,
-                keys,
-                principals,
-            } = self.conditions();
+            let on = self.conditions();
             let values: StatementValues<'_> = &[
                 &looked_at,
                 &self.after,
-                &server,
-                &principal,
-                &keys,
-                &principals,
+                &on.server,
+                &on.principal,
+                &on.keys,
+                &on.principals,
                 &most,
                 &search.words,
                 &search.others,
