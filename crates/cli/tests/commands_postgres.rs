@@ -514,6 +514,44 @@ fn a_command_gives_the_password_at_each_new_connection() {
     assert!(both.said.contains("leave one out"), "{both:?}");
 }
 
+/// Returns the public key of a checkpoint.
+fn made_key(line: &str) -> String {
+    let checkpoint: Value = serde_json::from_str(line).unwrap();
+    checkpoint["key"].as_str().unwrap().to_owned()
+}
+
+/// Verifies the signature of a checkpoint with OpenSSL, as docs/operate.md says.
+fn openssl_verifies(folder: &Path, line: &str) {
+    let checkpoint: Value = serde_json::from_str(line).unwrap();
+    let member = |name: &str| checkpoint[name].as_str().unwrap();
+    let bytes = |hex: &str| -> Vec<u8> {
+        let pairs = (0..hex.len()).step_by(2);
+        let pairs = pairs.map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap());
+        pairs.collect()
+    };
+    let signed = format!(
+        "mcp-elicit audit checkpoint 1\n{}\n{}\n{}\n",
+        checkpoint["at"],
+        checkpoint["events"],
+        member("hash")
+    );
+    // The SubjectPublicKeyInfo of Ed25519 (RFC 8410, section 10.1).
+    let der = bytes(&format!("302a300506032b6570032100{}", member("key")));
+    for (name, content) in [
+        ("signed", signed.into_bytes()),
+        ("key.der", der),
+        ("signature", bytes(member("signature"))),
+    ] {
+        std::fs::write(folder.join(name), content).unwrap();
+    }
+    let mut command = Command::new("openssl");
+    let words =
+        "pkeyutl -verify -pubin -keyform DER -inkey key.der -rawin -in signed -sigfile signature";
+    let done = command.args(words.split(' ')).current_dir(folder).output();
+    let done = done.unwrap();
+    assert!(done.status.success(), "{done:?}");
+}
+
 /// Verifies, cuts and changes the audit of a record, with a function that runs SQL on it.
 fn checkpoints(words: &[&str], sql: &dyn Fn(&str), folder: &Path) {
     let audit = |more: &[&str]| run(&[&["audit"], more, words].concat());
@@ -541,9 +579,46 @@ fn checkpoints(words: &[&str], sql: &dyn Fn(&str), folder: &Path) {
     let fits = verify(&both);
     assert_eq!(fits.code, Some(0), "{fits:?}");
     assert!(fits.said.contains("2 checkpoint(s) fit"), "{fits:?}");
-    // One whose numbers were changed, or that another key made.
     let changed = text("changed");
     let line = std::fs::read_to_string(&first).unwrap();
+    // Without the record, by the public key alone.
+    let key = made_key(&line);
+    let check = |file: &str, more: &[&str]| {
+        let words = [&["audit", "checkpoint", "--check", file], more].concat();
+        run(&[&words, &["--state", &text("no-record")][..]].concat())
+    };
+    let both_lines = std::fs::read_to_string(&both).unwrap();
+    let mut in_order: Vec<&str> = both_lines.lines().collect();
+    in_order.reverse();
+    let ordered = text("ordered");
+    std::fs::write(&ordered, in_order.join("\n")).unwrap();
+    let checked = check(&ordered, &["--key", &key]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert!(
+        checked.said.contains("2 checkpoint(s) are signed"),
+        "{checked:?}"
+    );
+    let unknown = check(&ordered, &[]);
+    assert_eq!(unknown.code, Some(0), "{unknown:?}");
+    assert!(
+        unknown.said.contains(&key) && unknown.said.contains("next: compare this key"),
+        "{unknown:?}"
+    );
+    let other_key = "0".repeat(64);
+    for (file, more, why) in [
+        (&both, &["--key", &key][..], "fewer events"),
+        (&ordered, &["--key", &other_key], "another key"),
+    ] {
+        let refused = check(file, more);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.said.contains(why), "{refused:?}");
+    }
+    std::fs::write(&changed, line.replace("\"at\":", "\"at\":1")).unwrap();
+    let refused = check(&changed, &["--key", &key]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.said.contains("was changed"), "{refused:?}");
+    openssl_verifies(folder, &line);
+    // One whose numbers were changed, or that another key made.
     std::fs::write(&changed, line.replace("k1:", "k1:0")).unwrap();
     let refused = verify(&changed);
     assert_eq!(refused.code, Some(1), "{refused:?}");

@@ -580,7 +580,8 @@ fn fault(fault: RecordError) -> QuestionStoreError {
         | RecordError::AskedElsewhere
         | RecordError::Contended
         | RecordError::TooManyOpen { .. }
-        | RecordError::TooLarge(_) => QuestionStoreError::Unreachable(Box::new(fault)),
+        | RecordError::TooLarge(_)
+        | RecordError::Full(_) => QuestionStoreError::Unreachable(Box::new(fault)),
     }
 }
 

@@ -197,7 +197,7 @@ async fn fill(store: &impl RecordStore, count: u32) -> Result<Vec<String>, Box<d
 /// Reads the lists of a record, and prints the times.
 async fn measure(store: &impl RecordStore, ids: &[String]) -> Result<(), Box<dyn Error>> {
     let count = u64::try_from(ids.len())?;
-    let bytes = store.size().await?.unwrap_or(0) / count;
+    let bytes = store.size().await?.unwrap_or_default().on_disk / count;
     let mut out = std::io::stdout().lock();
     writeln!(
         out,

@@ -27,7 +27,8 @@ impl Record {
     ///
     /// An authenticated caller has at most [`MAX_OPEN_OF_CALLER`](crate::caller_bound::MAX_OPEN_OF_CALLER) open
     /// questions, and at most [`MAX_OPEN_OF_SERVER`](crate::caller_bound::MAX_OPEN_OF_SERVER) of one server. The bytes of
-    /// all questions are limited, too ([`stored_bytes`](crate::stored_bytes)).
+    /// all questions are limited, too ([`stored_bytes`](crate::stored_bytes)), and so is the whole record
+    /// ([`whole_record`](crate::whole_record)).
     ///
     /// With [`Durability::Behind`], a question that is certainly new belongs exclusively to this gateway, because its
     /// answer is expected in this process. If others may share the record, or the writer is full, it is written first.
@@ -50,7 +51,11 @@ impl Record {
             && !is_of_task
             && self.store.has_room()
             && self.is_new(&row.binding);
-        if is_at_once && self.admit_at_once(&row) && self.admit_bytes_at_once(&row).is_ok() {
+        if is_at_once
+            && self.admit_to_whole_at_once(&row)
+            && self.admit_at_once(&row)
+            && self.admit_bytes_at_once(&row).is_ok()
+        {
             return Applied::Now(self.create_exclusive(row, live));
         }
         let can_be_found = asked.call.is_some() && !asked.is_ambiguous();
@@ -155,6 +160,7 @@ impl Record {
         live: Live,
         evidence: Option<String>,
     ) -> Result<RecordedQuestion, RecordError> {
+        self.admit_to_whole(&row).await?;
         self.admit(&row).await?;
         self.admit_bytes(&row).await?;
         if let Some(form) = form.filter(|form| !form.is_unread()) {

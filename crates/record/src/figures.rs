@@ -29,6 +29,9 @@ const TO_ANSWER: [f64; 10] = [
 /// The bounds of times from an answer to its delivery, in seconds.
 const TO_DELIVERY: [f64; 8] = [0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 120.0, 900.0];
 
+/// The bounds of times of writes, in seconds.
+const OF_WRITES: [f64; 7] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
+
 /// The measurements of a time.
 #[derive(Clone, Debug)]
 pub struct Times {
@@ -48,8 +51,16 @@ impl Times {
         }
     }
 
+    /// Creates empty measurements of the time of a write.
+    pub(crate) fn of_writes() -> Self {
+        Self::new(&OF_WRITES)
+    }
+
     fn add(&mut self, from: Timestamp, to: Timestamp) {
-        let seconds = to.since(from).as_secs_f64();
+        self.add_seconds(to.since(from).as_secs_f64());
+    }
+
+    pub(crate) fn add_seconds(&mut self, seconds: f64) {
         for (count, bound) in self.counts.iter_mut().zip(self.bounds) {
             *count += u64::from(seconds <= *bound);
         }

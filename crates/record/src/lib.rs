@@ -23,6 +23,7 @@
 //! | [`grants`] | approvals that are valid for a while |
 //! | `used` | values that count once, such as logins |
 //! | [`stored_bytes`] | the limits on the bytes of stored questions |
+//! | [`whole_record`] | the limits on the size of the whole record and on all open questions |
 //! | [`restored`] | a record that was restored from a backup: nothing in it takes effect a second time |
 //! | [`candidates`] | the calls that a question may belong to |
 //! | `presence` | the presence of other gateways, and of questions that they left |
@@ -87,6 +88,7 @@ mod sweep;
 pub mod team;
 pub mod timeline;
 mod used;
+pub mod whole_record;
 #[cfg(feature = "postgres")]
 mod wrapped_keys;
 
@@ -105,7 +107,8 @@ use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
 use crate::store::{
-    ChainKey, Filter, ListQuery, Page, Purge, RecordStore, RecordStoreError, Row, Write, Writer,
+    ChainKey, Filter, ListQuery, Page, Purge, RecordStore, RecordStoreError, Row, Write,
+    WriteFigures, Writer,
 };
 pub use apply::Applied;
 use caller_bound::OpenQuestions;
@@ -126,6 +129,7 @@ use returned::ReturnedQuestions;
 use scopes::Scopes;
 use stored_bytes::{StorageLimits, StoredBytes};
 pub use used::UsedKind;
+use whole_record::WholeRecord;
 
 /// An error of the record.
 #[derive(Debug, thiserror::Error)]
@@ -167,6 +171,9 @@ pub enum RecordError {
     /// The questions of the caller, or of all callers, would keep too many bytes.
     #[error("the stored questions{} would hold more than {} bytes (`{}`)", if .0.of_server { " of this server" } else { "" }, .0.most, .0.name)]
     TooLarge(stored_bytes::StorageLimit),
+    /// The whole record has reached a limit.
+    #[error(transparent)]
+    Full(whole_record::WholeRecordLimit),
 }
 
 /// The result of submitting an answer.
@@ -305,6 +312,7 @@ pub struct Record {
     not_shown: Refusals,
     open_questions: OpenQuestions,
     stored_bytes: StoredBytes,
+    whole: WholeRecord,
     retained_reads: team::RetainedReads,
     audit_purged: audit::LastPurge,
 }
@@ -342,6 +350,7 @@ impl Record {
             not_shown: Refusals::default(),
             open_questions: OpenQuestions::default(),
             stored_bytes: StoredBytes::default(),
+            whole: WholeRecord::default(),
             retained_reads: team::RetainedReads::default(),
             audit_purged: audit::LastPurge::default(),
         }
@@ -483,6 +492,16 @@ impl Record {
     /// Returns the numbers for the metrics.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Returns what was written to the store, and what waits, in figures.
+    pub fn write_figures(&self) -> WriteFigures {
+        self.store.figures()
+    }
+
+    /// Returns the limits on what is stored, as they are now.
+    pub fn storage_limits(&self) -> StorageLimits {
+        self.limits().storage
     }
 
     fn live(&self) -> MutexGuard<'_, FxHashMap<String, Live>> {

@@ -17,7 +17,7 @@ use crate::principal::Principal;
 use crate::store::{Body, Purge, RecordStore as _, Row, StoredOf};
 use crate::{Record, RecordError};
 
-/// The limits, in bytes.
+/// The limits on what is stored, in bytes if nothing else is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StorageLimits {
     /// `caller-question-bytes`: all questions of one authenticated caller.
@@ -26,6 +26,10 @@ pub struct StorageLimits {
     pub of_all: u64,
     /// `argument-bytes`: the arguments stored with one question. Larger ones are not stored, and not shown.
     pub arguments: usize,
+    /// `max-record`: the whole record, with its audit; `None` for no limit.
+    pub of_record: Option<u64>,
+    /// `max-open`: the open questions of all callers, as a number; `None` for no limit.
+    pub open: Option<u64>,
 }
 
 impl StorageLimits {
@@ -34,6 +38,8 @@ impl StorageLimits {
         of_caller: 64 * 1024 * 1024,
         of_all: 1024 * 1024 * 1024,
         arguments: 1024 * 1024,
+        of_record: None,
+        open: None,
     };
 }
 

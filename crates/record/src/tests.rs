@@ -26,6 +26,7 @@ mod replicas;
 mod stored_bytes;
 mod team;
 mod validity;
+mod whole_record;
 
 fn clock() -> Timestamp {
     Timestamp::from_millis(1_000)

@@ -503,4 +503,13 @@ pub enum QuestionLimit {
     },
     /// The bytes of stored questions, of one caller or of all.
     Bytes(ByteLimit),
+    /// The bytes of the whole record.
+    RecordBytes(ByteLimit),
+    /// The number of open questions of all callers.
+    AllOpen {
+        /// The name of the setting.
+        name: &'static str,
+        /// The most questions.
+        most: u64,
+    },
 }

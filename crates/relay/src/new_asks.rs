@@ -419,6 +419,19 @@ impl Relay {
                 );
                 (why, limit.data())
             }
+            QuestionLimit::RecordBytes(limit) => {
+                let ByteLimit { name, most } = limit;
+                let why = format!(
+                    "nobody was asked, since the record has its most bytes, {most} (`{name}`): let the operator raise `{name}`, or delete old questions and events, then ask again"
+                );
+                (why, limit.data())
+            }
+            QuestionLimit::AllOpen { name, most } => {
+                let why = format!(
+                    "nobody was asked, since {most} questions of all callers wait for an answer already (`{name}`): ask again when some of them are answered, or let the operator raise `{name}`"
+                );
+                (why, json!({"limit": name, "most": most}))
+            }
         };
         let refusal = ErrorResponse::new(-32000, why).with_data(data);
         let ask = self.asks.get(key);

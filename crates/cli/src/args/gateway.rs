@@ -81,7 +81,7 @@ pub(crate) struct GatewayArgs {
     /// Read servers and settings from this TOML file
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "upstream", "token_env", "headers", "header_variables", "client_id", "client_secret_env", "issuer", "scopes", "callback_port", "command", "listen", "peer_listen", "inbox", "answer_with", "answer_command", "name", "hold", "pending",
-        "message_bytes", "pending_bytes", "allow_origin", "questions_per_minute", "max_frame", "ready_grace", "drain", "caller_call_bytes", "all_call_bytes", "caller_question_bytes", "all_question_bytes", "argument_bytes", "record", "record_password_file", "record_password_command", "keep_answers", "keep_results", "keep_ended", "keep_audit", "share_child", "tasks", "server_revision",
+        "message_bytes", "pending_bytes", "allow_origin", "questions_per_minute", "max_frame", "ready_grace", "drain", "caller_call_bytes", "all_call_bytes", "caller_question_bytes", "all_question_bytes", "argument_bytes", "max_record", "max_open", "record", "record_password_file", "record_password_command", "keep_answers", "keep_results", "keep_ended", "keep_audit", "share_child", "tasks", "server_revision",
         "insecure", "auth",
     ])]
     pub(crate) config: Option<PathBuf>,
@@ -219,6 +219,14 @@ pub(crate) struct GatewayArgs {
     /// The largest arguments of a call that are stored and shown with its question, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = BYTES.questions.arguments as u64, value_parser = value_parser!(u64).range(bounds::ARGUMENT_BYTES))]
     argument_bytes: u64,
+
+    /// The size of the record, in bytes, from which on no question is asked; answers are always taken [default: no limit]
+    #[arg(help_heading = "Record", long, value_name = "BYTES", value_parser = value_parser!(u64).range(bounds::BYTES))]
+    max_record: Option<u64>,
+
+    /// The most questions that wait for an answer at once, of all callers [default: no limit]
+    #[arg(help_heading = "Record", long, value_name = "N", value_parser = value_parser!(u64).range(bounds::QUESTIONS))]
+    max_open: Option<u64>,
 
     /// Seconds that an answer is kept for a repeated call, after the person gave it [default: 900]
     #[arg(help_heading = "Record", long, value_name = "SECONDS", value_parser = value_parser!(u64).range(bounds::KEEP))]
@@ -582,6 +590,8 @@ impl GatewayArgs {
                     of_caller: self.caller_question_bytes,
                     of_all: self.all_question_bytes,
                     arguments: usize::try_from(self.argument_bytes).unwrap_or(usize::MAX),
+                    of_record: self.max_record,
+                    open: self.max_open,
                 },
             },
             allow_origins: self.allow_origin,

@@ -8,9 +8,9 @@ use clap::{Args, Subcommand};
 use mcp_elicit_record::audit::{AuditPurge, ChainVerifier};
 use mcp_elicit_record::store::{AuditEntry, ChainKey, RecordStore};
 use mcp_elicit_record::{IdentityKey, clock, state_file};
-use serde::{Deserialize, Serialize};
 
 use super::audit_purge::PurgeArgs;
+use super::checkpoint::{self, Checkpoint, SigningKey};
 use super::state_record::{self, unreadable};
 use crate::args::record_location::RecordLocation;
 use crate::failure::{Exit, Failure};
@@ -18,14 +18,10 @@ use crate::output;
 
 /// The number of links that are read at once.
 const AT_ONCE: usize = 1_000;
-/// The largest file of checkpoints, in bytes.
-const LARGEST: u64 = 16 * 1024 * 1024;
-/// The purpose of the keyed hash.
-const PURPOSE: &str = "audit checkpoint";
-
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditCommand {
-    /// Print a checkpoint: the number and hash of the last event, with a keyed hash, to be kept on another machine
+    /// Print a checkpoint: the number and hash of the last event, signed, to be kept on another machine. Or check the
+    /// signatures of a file of them
     Checkpoint(CheckpointArgs),
     /// Delete the oldest events, although `keep-audit` would keep them. An event says up to where, so that the rest of the
     /// chain stays provable
@@ -37,41 +33,22 @@ pub(super) struct CheckpointArgs {
     /// Write it into this file, which must not exist, instead of printing it
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-}
 
-/// The end of the chain at one moment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Checkpoint {
-    /// The time, in milliseconds since 1970.
-    at: u64,
-    /// The number of the last event.
-    events: u64,
-    /// Its hash, which depends on all before it.
-    hash: String,
-    /// The hash of the members before, with the key of the record.
-    mac: String,
-}
+    /// Make none, and check the signatures of those in this file. That needs no record, only the public key
+    #[arg(long, value_name = "FILE", conflicts_with = "out")]
+    check: Option<PathBuf>,
 
-impl Checkpoint {
-    fn new(key: &IdentityKey, at: u64, events: u64, hash: String) -> Self {
-        let mac = Self::mac(key, at, events, &hash);
-        Self {
-            at,
-            events,
-            hash,
-            mac,
-        }
-    }
-
-    fn mac(key: &IdentityKey, at: u64, events: u64, hash: &str) -> String {
-        let (at, events) = (at.to_be_bytes(), events.to_be_bytes());
-        key.hash(PURPOSE, &[&at, &events, hash.as_bytes()])
-    }
+    /// With --check: the public key with which they have to be signed, as the checkpoints themselves name it in `key`.
+    /// Take it from the operator of the gateway, not from the file
+    #[arg(long, value_name = "KEY", requires = "check")]
+    key: Option<String>,
 }
 
 /// Prints or writes a checkpoint of the whole chain, if that is intact.
 pub(super) async fn run(args: CheckpointArgs, location: &RecordLocation) -> Result<Exit, Failure> {
+    if let Some(file) = &args.check {
+        return check(file, args.key.as_deref());
+    }
     let folder = state_record::folder(location).await?;
     let key = super::audit::identity_key(&folder).await?;
     let key = key.ok_or_else(|| super::audit::without_key(&folder))?;
@@ -100,7 +77,7 @@ pub(super) async fn run(args: CheckpointArgs, location: &RecordLocation) -> Resu
         return Err(Failure::refused("the audit has no events yet"));
     };
     let at = clock::now().as_millis();
-    let checkpoint = Checkpoint::new(&key, at, last.number, last.hash);
+    let checkpoint = Checkpoint::new(&SigningKey::of(&key)?, at, last.number, last.hash);
     let Some(out) = &args.out else {
         output::print_json(&serde_json::json!(checkpoint))?;
         return Ok(Exit::Done);
@@ -121,6 +98,72 @@ pub(super) async fn run(args: CheckpointArgs, location: &RecordLocation) -> Resu
         checkpoint.events,
         out.display()
     ));
+    Ok(Exit::Done)
+}
+
+/// Checks the signatures of a file, and that all its checkpoints can be of one chain.
+fn check(file: &Path, key: Option<&str>) -> Result<Exit, Failure> {
+    let shown = file.display();
+    let checkpoints = checkpoint::read(file)?;
+    let mut signer: Option<String> = key.map(str::to_owned);
+    for (number, checkpoint) in &checkpoints {
+        let Some(found) = checkpoint.signer() else {
+            let why =
+                format!("the checkpoint in line {number} of {shown} is not signed, or was changed");
+            return Err(Failure::refused(why).hint(
+                "checkpoints of earlier versions are compared with `mcp-elicit audit --verify --against FILE`, beside the record.",
+            ));
+        };
+        let expected = signer.get_or_insert_with(|| found.to_owned());
+        if !expected.eq_ignore_ascii_case(found) {
+            let why = format!(
+                "the checkpoint in line {number} of {shown} is signed with another key, {found}"
+            );
+            return Err(Failure::refused(why)
+                .hint("ask the operator of the gateway which key is the one of its record."));
+        }
+    }
+    let mut highest = 0;
+    for (number, checkpoint) in &checkpoints {
+        if checkpoint.events < highest {
+            output::say(format_args!(
+                "the checkpoint in line {number} has fewer events than one before it: the audit was cut in between, or the lines are in another order than they were made in"
+            ));
+            return Ok(Exit::Refused);
+        }
+        highest = checkpoint.events;
+    }
+    for pair in checkpoints.windows(2) {
+        let [(before, earlier), (number, later)] = pair else {
+            continue;
+        };
+        if earlier.events == later.events && earlier.hash != later.hash {
+            output::say(format_args!(
+                "the checkpoints in lines {before} and {number} have another event {}: the audit was made anew in between",
+                later.events
+            ));
+            return Ok(Exit::Refused);
+        }
+    }
+    let of = |one: Option<&(usize, Checkpoint)>| {
+        let (_, checkpoint) = one?;
+        let at = i64::try_from(checkpoint.at)
+            .ok()
+            .and_then(super::audit::moment);
+        Some((checkpoint.events, at.unwrap_or_default()))
+    };
+    let (from, since) = of(checkpoints.first()).unwrap_or_default();
+    let (to, until) = of(checkpoints.last()).unwrap_or_default();
+    let signer = signer.unwrap_or_default();
+    output::say(format_args!(
+        "{} checkpoint(s) are signed with {signer}: from event {from} ({since}) to event {to} ({until})",
+        checkpoints.len()
+    ));
+    if key.is_none() {
+        output::say(format_args!(
+            "next: compare this key with the one that the operator of the gateway has given you, or name that with --key"
+        ));
+    }
     Ok(Exit::Done)
 }
 
@@ -158,38 +201,7 @@ impl Against {
     /// # Errors
     /// If it cannot be read, has none, or one that was not made with the key of this record.
     pub(super) fn read(path: &Path, key: &IdentityKey) -> Result<Self, Failure> {
-        let shown = path.display();
-        let hint = "name a file that `mcp-elicit audit checkpoint` wrote.";
-        let bytes = state_file::read_at_most(path, LARGEST).map_err(|error| {
-            Failure::usage(format!("{shown} cannot be read"))
-                .because(error)
-                .hint(hint)
-        })?;
-        let text = String::from_utf8(bytes).unwrap_or_default();
-        let mut checkpoints = Vec::new();
-        for (number, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() {
-                continue;
-            }
-            let number = number + 1;
-            let checkpoint: Checkpoint = serde_json::from_str(line).map_err(|_| {
-                Failure::usage(format!("line {number} of {shown} is not a checkpoint")).hint(hint)
-            })?;
-            let Checkpoint {
-                at, events, hash, ..
-            } = &checkpoint;
-            if checkpoint.mac != Checkpoint::mac(key, *at, *events, hash) {
-                return Err(Failure::refused(format!(
-                    "the checkpoint in line {number} of {shown} was changed, or is of another record"
-                ))
-                .hint("use the checkpoint as it was written, and the identity.key of its record."));
-            }
-            checkpoints.push(checkpoint);
-        }
-        if checkpoints.is_empty() {
-            return Err(Failure::usage(format!("{shown} has no checkpoint")).hint(hint));
-        }
+        let mut checkpoints = checkpoint::read_own(path, key)?;
         checkpoints.sort_by_key(|checkpoint| checkpoint.events);
         Ok(Self {
             checkpoints,

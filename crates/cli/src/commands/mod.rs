@@ -9,6 +9,7 @@ mod backup;
 mod call;
 mod channels;
 mod check;
+mod checkpoint;
 mod clients;
 mod completions;
 mod demo;

@@ -23,7 +23,8 @@ pub(super) async fn stats(place: &RecordLocation, json: bool) -> Result<Exit, Fa
     let store = state_record::to_read(&state_record::folder(place).await?);
     let contents = store.contents().await.map_err(unreadable)?;
     let open = store.open_figures().await.map_err(unreadable)?;
-    let bytes = store.size().await.map_err(unreadable)?;
+    let size = store.size().await.map_err(unreadable)?;
+    let bytes = size.map(|size| size.on_disk);
     if json {
         let RecordContents {
             waiting,

@@ -32,6 +32,10 @@ fn a_parser_of_metrics_reads_what_happened_by_server_and_outcome() {
         "keys",
         "--hold",
         "0",
+        "--max-record",
+        "1000000000",
+        "--max-open",
+        "2",
         "--name",
         name,
     ];
@@ -54,6 +58,13 @@ fn a_parser_of_metrics_reads_what_happened_by_server_and_outcome() {
         post(&at, "/mcp", Some(key), Some(&session), &body);
     }
     let waiting = gateway.wait_for(2);
+    // One more than the record may have open.
+    let body = call(4, "deploy", &json!({"n": 4}));
+    let refused = post(&at, "/mcp", Some(key), Some(&session), &body).body;
+    assert!(
+        refused.contains("2 questions of all callers") && refused.contains("max-open"),
+        "{refused}"
+    );
     let id = waiting[0]["id"].as_str().unwrap();
     assert_eq!(gateway.answer(id, &json!({"action": "decline"})), 200);
     gateway.wait_for(1);
@@ -100,6 +111,9 @@ fn a_parser_of_metrics_reads_what_happened_by_server_and_outcome() {
             0.0,
         ),
         ("mcp_elicit_record_up", json!({}), 1.0),
+        ("mcp_elicit_record_bytes_max", json!({}), 1_000_000_000.0),
+        ("mcp_elicit_open_questions_max", json!({}), 2.0),
+        ("mcp_elicit_record_writes_waiting", json!({}), 0.0),
         // The names of the first version.
         ("mcp_elicit_questions_asked_total", json!({}), 2.0),
         ("mcp_elicit_answers_total", json!({}), 1.0),
@@ -111,6 +125,8 @@ fn a_parser_of_metrics_reads_what_happened_by_server_and_outcome() {
         );
     }
     assert!(of("mcp_elicit_record_bytes", &json!({})) > 4_096.0);
+    let steps = of("mcp_elicit_record_write_seconds_count", &json!({}));
+    assert!(steps >= 1.0 && of("mcp_elicit_record_writes_total", &json!({})) >= steps);
     assert!(of("mcp_elicit_children", &json!({})) >= 1.0);
     assert!(of("mcp_elicit_oldest_open_seconds", &json!({})) < 600.0);
     let mut last = json!({"server": name});

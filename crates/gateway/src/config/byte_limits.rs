@@ -9,7 +9,7 @@ pub struct ByteLimits {
     pub caller_calls: usize,
     /// `all-call-bytes`: the same of all callers.
     pub all_calls: usize,
-    /// `caller-question-bytes`, `all-question-bytes` and `argument-bytes`: the record.
+    /// `caller-question-bytes`, `all-question-bytes`, `argument-bytes`, `max-record` and `max-open`: the record.
     pub questions: StorageLimits,
 }
 

@@ -265,7 +265,7 @@ fn listed(defects: &[RuleDefect]) -> String {
 }
 
 /// Settings whose line may be shown: no value of theirs is a secret, even by mistake.
-const SHOWN: [&str; 39] = [
+const SHOWN: [&str; 41] = [
     "listen",
     "peer-listen",
     "peer-address",
@@ -282,6 +282,8 @@ const SHOWN: [&str; 39] = [
     "caller-question-bytes",
     "all-question-bytes",
     "argument-bytes",
+    "max-record",
+    "max-open",
     "allow-origins",
     "trusted-proxies",
     "public-url",

@@ -79,6 +79,11 @@ struct ConfigFile {
     all_question_bytes: Option<u64>,
     #[serde(default)]
     argument_bytes: Option<usize>,
+    /// Bytes.
+    #[serde(default)]
+    max_record: Option<u64>,
+    #[serde(default)]
+    max_open: Option<u64>,
     #[serde(default)]
     allow_origins: Vec<Spanned<String>>,
     /// Addresses and ranges of addresses.
@@ -280,6 +285,8 @@ impl ConfigFile {
                 self.argument_bytes.map(wide),
                 bounds::ARGUMENT_BYTES,
             ),
+            ("max-record", self.max_record, bounds::BYTES),
+            ("max-open", self.max_open, bounds::QUESTIONS),
             ("ready-grace", self.ready_grace, bounds::DRAIN),
             ("drain", self.drain, bounds::DRAIN),
             ("keep-answers", self.keep_answers, bounds::KEEP),
@@ -502,6 +509,8 @@ impl Config {
                         .unwrap_or(usual.questions.of_caller),
                     of_all: file.all_question_bytes.unwrap_or(usual.questions.of_all),
                     arguments: file.argument_bytes.unwrap_or(usual.questions.arguments),
+                    of_record: file.max_record,
+                    open: file.max_open,
                 },
             },
             allow_origins: file

@@ -17,7 +17,7 @@ const SHOWN: [&str; 6] = [
 
 /// The other settings that a running gateway applies.
 #[cfg(test)]
-const APPLIED: [&str; 16] = [
+const APPLIED: [&str; 18] = [
     "all-call-bytes",
     "all-question-bytes",
     "allow-origins",
@@ -32,6 +32,8 @@ const APPLIED: [&str; 16] = [
     "keep-ended",
     "keep-results",
     "max-frame",
+    "max-open",
+    "max-record",
     "ready-grace",
     "servers",
 ];

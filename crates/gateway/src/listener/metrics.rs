@@ -66,6 +66,7 @@ impl Metrics {
         let mut text = Exposition::default();
         add_counters(&mut text, record);
         add_open(&mut text, open);
+        add_writes(&mut text, record);
         let name = "mcp_elicit_rules";
         let help = "Rules in force, with the beginning of their digest as a label.";
         text.metric(name, MetricType::Gauge, Some(help));
@@ -230,6 +231,43 @@ fn add_open(text: &mut Exposition, open: OpenCounts) {
     text.labelled(name, &[("version", env!("CARGO_PKG_VERSION"))], 1);
 }
 
+/// Adds the writes of this gateway to the record, and the limits of the whole record.
+fn add_writes(text: &mut Exposition, record: &Record) {
+    let writes = record.write_figures();
+    let name = "mcp_elicit_record_writes_total";
+    let help = "Writes of this gateway that the record has taken.";
+    text.metric(name, MetricType::Counter, Some(help));
+    text.labelled(name, &[], writes.made);
+    let name = "mcp_elicit_record_write_seconds";
+    let help = "Times of the steps in which the record took them.";
+    text.metric(name, MetricType::Histogram, Some(help));
+    histogram(text, name, &[], &writes.steps);
+    let name = "mcp_elicit_record_writes_waiting";
+    gauge(
+        text,
+        name,
+        "Writes of this gateway that wait for the record.",
+        writes.waiting as u64,
+    );
+    let limits = record.storage_limits();
+    for (name, help, most) in [
+        (
+            "mcp_elicit_record_bytes_max",
+            "The used bytes of the record from which on no question is asked: max-record.",
+            limits.of_record,
+        ),
+        (
+            "mcp_elicit_open_questions_max",
+            "The most questions that may wait for an answer: max-open.",
+            limits.open,
+        ),
+    ] {
+        if let Some(most) = most {
+            gauge(text, name, help, most);
+        }
+    }
+}
+
 /// Adds the milliseconds by which this clock is ahead of the database's.
 fn add_clock(text: &mut Exposition, millis: i64) {
     let name = "mcp_elicit_clock_offset_seconds";
@@ -298,7 +336,11 @@ async fn add_record(
     gauge(text, name, help, age.unwrap_or_default().as_secs());
     if let Some(size) = record.store().size().await? {
         let name = "mcp_elicit_record_bytes";
-        gauge(text, name, "The size of the record on the disk.", size);
+        let help = "The size of the record on the disk.";
+        gauge(text, name, help, size.on_disk);
+        let name = "mcp_elicit_record_used_bytes";
+        let help = "Of these, what is in use, without the log: max-record limits it.";
+        gauge(text, name, help, size.used);
     }
     if let Some(figures) = figures {
         add_figures(text, figures);

@@ -132,7 +132,7 @@ impl ServerTable {
         };
         let mut earlier = Vec::new();
         if let Some(before) = before {
-            let with_sessions = before.earlier.iter().filter(|at| at.has_sessions());
+            let with_sessions = before.earlier.iter().filter(|at| at.may_have_sessions());
             earlier.extend(with_sessions.cloned());
             // Also without a session: one may be about to be opened.
             earlier.extend(before.current.clone());

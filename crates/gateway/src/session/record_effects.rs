@@ -5,6 +5,7 @@ use futures::future::BoxFuture;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::{AskedVia, FoundCall, FoundTask};
 use mcp_elicit_record::stored_bytes::StorageLimit;
+use mcp_elicit_record::whole_record::WholeRecordLimit;
 use mcp_elicit_record::{Applied, Durability, RecordError, RecordedQuestion, SessionKey, Verdict};
 use mcp_elicit_relay::{
     AccessNumber, AskId, ByteLimit, CallId, Effect, Event, QuestionLimit, TakenAnswer,
@@ -409,7 +410,8 @@ impl Session {
                     | RecordError::Open(_)
                     | RecordError::AskedElsewhere
                     | RecordError::TooManyOpen { .. }
-                    | RecordError::TooLarge(_) => return Event::NoDelivery { questions },
+                    | RecordError::TooLarge(_)
+                    | RecordError::Full(_) => return Event::NoDelivery { questions },
                 };
                 let is_open = |id: &String| reopened.contains(id);
                 let questions = questions.into_iter().zip(records);
@@ -505,6 +507,15 @@ impl Session {
                 let most = usize::try_from(most).unwrap_or(usize::MAX);
                 Some(QuestionLimit::Bytes(ByteLimit { name, most }))
             }
+            RecordError::Full(WholeRecordLimit::Bytes(most)) => {
+                let most = usize::try_from(most).unwrap_or(usize::MAX);
+                let name = "max-record";
+                Some(QuestionLimit::RecordBytes(ByteLimit { name, most }))
+            }
+            RecordError::Full(WholeRecordLimit::Open(most)) => Some(QuestionLimit::AllOpen {
+                name: "max-open",
+                most,
+            }),
             RecordError::Store(_)
             | RecordError::Encryption(_)
             | RecordError::Open(_)

@@ -15,7 +15,7 @@ const MAX_FILE: usize = 1 << 20;
 const MAX_RULES: usize = 10_000;
 
 /// The parts of a gateway's configuration that are read elsewhere.
-const ELSEWHERE: [&str; 34] = [
+const ELSEWHERE: [&str; 36] = [
     "listen",
     "public-url",
     "inbox",
@@ -37,6 +37,8 @@ const ELSEWHERE: [&str; 34] = [
     "caller-question-bytes",
     "all-question-bytes",
     "argument-bytes",
+    "max-record",
+    "max-open",
     "allow-origins",
     "keep-answers",
     "keep-results",

@@ -63,7 +63,7 @@ pub use postgres::{
 };
 pub use sealed::{ResealedRow, SealedQuery, SealedRow, SealedTable};
 pub use sqlite::{CopiedRecord, EarlierFile, Sqlite, StateTables};
-pub use writer::Writer;
+pub use writer::{WriteFigures, Writer};
 
 /// A stored question.
 #[derive(Clone, Debug, PartialEq)]
@@ -580,6 +580,15 @@ pub struct KeyedContents {
     pub links: u64,
 }
 
+/// The size of a store on the disk, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreSize {
+    /// All of it, with its log.
+    pub on_disk: u64,
+    /// The bytes of rows and indexes, without the log and, as far as the store knows, without what was deleted.
+    pub used: u64,
+}
+
 /// The number of servers for which a store keeps learned facts.
 pub const SERVERS_LEARNED: usize = 256;
 
@@ -611,8 +620,8 @@ pub trait RecordStore: Send + Sync + 'static {
     fn list(&self, query: ListQuery) -> RecordFuture<'_, Vec<Row>>;
     /// Returns the waiting rows in figures.
     fn open_figures(&self) -> RecordFuture<'_, OpenFigures>;
-    /// Returns the size of the store on the disk, in bytes; `None` for one in memory.
-    fn size(&self) -> RecordFuture<'_, Option<u64>> {
+    /// Returns the size of the store on the disk; `None` for one in memory.
+    fn size(&self) -> RecordFuture<'_, Option<StoreSize>> {
         async { Ok(None) }.boxed()
     }
     /// Returns the number of waiting rows.

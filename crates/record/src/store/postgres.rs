@@ -76,7 +76,7 @@ use super::outbox::{Notification, NotificationFilter, Notified, TakenMessage, Tr
 use super::{
     AuditEntry, ChainKey, FinishedCall, KeyedContents, ListQuery, MOST_USED, OpenCount,
     OpenFigures, Purge, RecordContents, RecordFuture, RecordStore, RecordStoreError, ResealedRow,
-    Row, RunningCall, SERVERS_LEARNED, SealedQuery, SealedRow, StoredGrant, StoredOf,
+    Row, RunningCall, SERVERS_LEARNED, SealedQuery, SealedRow, StoreSize, StoredGrant, StoredOf,
     UnattendedCall, UsedValue, Write, smallest_number, tell_left_out,
 };
 use crate::audit::{AuditFilter, AuditedEvent};
@@ -367,10 +367,12 @@ impl RecordStore for Postgres {
         .boxed()
     }
 
-    fn size(&self) -> RecordFuture<'_, Option<u64>> {
+    fn size(&self) -> RecordFuture<'_, Option<StoreSize>> {
         async move {
             let row = self.opened().await?.row(&statements::SIZE, &[]).await?;
-            Ok(Some(unsigned(&row, 0)?))
+            let on_disk = unsigned(&row, 0)?;
+            let used = on_disk;
+            Ok(Some(StoreSize { on_disk, used }))
         }
         .boxed()
     }

@@ -49,8 +49,8 @@ use super::{
     AuditEntry, ChainKey, Crash, DatabaseError, DatabaseFault, FinishedCall, KeyedContents,
     ListQuery, OpenCount, OpenFigures, Purge, RecordContents, RecordFuture, RecordStore,
     RecordStoreError, ResealedRow, Row, RunningCall, SERVERS_LEARNED, SealedQuery, SealedRow,
-    StoredGrant, StoredOf, UnattendedCall, UsedValue, Write, result_of_task, smallest_number,
-    tell_left_out,
+    StoreSize, StoredGrant, StoredOf, UnattendedCall, UsedValue, Write, result_of_task,
+    smallest_number, tell_left_out,
 };
 use crate::audit::AuditFilter;
 use crate::used::UsedKind;
@@ -589,7 +589,7 @@ impl RecordStore for Sqlite {
         self.on_file(SqliteFile::open_figures)
     }
 
-    fn size(&self) -> RecordFuture<'_, Option<u64>> {
+    fn size(&self) -> RecordFuture<'_, Option<StoreSize>> {
         self.on_file(|file| file.size().map(Some))
     }
 

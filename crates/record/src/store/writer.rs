@@ -19,16 +19,18 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
 use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 
 use super::drafts::DraftStore;
 use super::outbox::{Notification, NotificationFilter, Notified, TakenMessage, Tried, Untold};
 use super::{
     AuditEntry, FinishedCall, ListQuery, OpenCount, OpenFigures, Purge, RecordContents,
     RecordFuture, RecordStore, RecordStoreError, ResealedRow, Row, RunningCall, SealedQuery,
-    SealedRow, StoredGrant, StoredOf, UnattendedCall, UsedValue, Write,
+    SealedRow, StoreSize, StoredGrant, StoredOf, UnattendedCall, UsedValue, Write,
 };
 use crate::audit::AuditFilter;
 use crate::ended_question::{self, EndObserver};
+use crate::figures::Times;
 use crate::step_log::log_written;
 use crate::used::UsedKind;
 
@@ -55,6 +57,19 @@ struct SharedWriter {
     /// `true` once nothing more is queued.
     closed: AtomicBool,
     ends: OnceLock<EndObserver>,
+    /// The times of the steps, and the number of writes in them.
+    made: Mutex<(Times, u64)>,
+}
+
+/// Figures of the writes to a store.
+#[derive(Clone, Debug)]
+pub struct WriteFigures {
+    /// The writes that wait.
+    pub waiting: usize,
+    /// The writes that were made.
+    pub made: u64,
+    /// The times of the steps in which they were made.
+    pub steps: Times,
 }
 
 #[derive(Default)]
@@ -89,6 +104,7 @@ impl Writer {
             news: Notify::new(),
             closed: AtomicBool::new(false),
             ends: OnceLock::new(),
+            made: Mutex::new((Times::of_writes(), 0)),
         });
         tokio::spawn(run(shared.clone()));
         Self { shared }
@@ -103,6 +119,17 @@ impl Writer {
     pub fn has_room(&self) -> bool {
         let queue = self.shared.queue();
         queue.waiting.len() < CAPACITY && !queue.failing
+    }
+
+    /// Returns what was written so far, and what waits.
+    pub fn figures(&self) -> WriteFigures {
+        let waiting = self.shared.queue().waiting.len();
+        let (steps, made) = self.shared.made().clone();
+        WriteFigures {
+            waiting,
+            made,
+            steps,
+        }
     }
 
     /// Queues a write that is not awaited. A change of a row with a queued write is merged into it.
@@ -184,8 +211,17 @@ impl SharedWriter {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Logs and reports the writes that were made.
-    fn tell_written(&self, writes: &[Write], done: &[bool]) {
+    fn made(&self) -> MutexGuard<'_, (Times, u64)> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts, logs and reports the writes that were made in a step since `begun`.
+    fn tell_written(&self, writes: &[Write], done: &[bool], begun: Instant) {
+        {
+            let mut made = self.made();
+            made.0.add_seconds(begun.elapsed().as_secs_f64());
+            made.1 += u64::try_from(writes.len()).unwrap_or(u64::MAX);
+        }
         log_written(writes, done);
         if let Some(observer) = self.ends.get() {
             ended_question::report(writes, done, observer);
@@ -239,9 +275,10 @@ impl SharedWriter {
     fn write_inline(&self) {
         let fits = |queue: &WriteQueue| !queue.failing && queue.waiting.len() <= INLINE_BATCH;
         if let Some((writes, waits)) = self.take_head(fits) {
+            let begun = Instant::now();
             match self.store.write_inline(&writes) {
                 Some(Ok(done)) => {
-                    self.tell_written(&writes, &done);
+                    self.tell_written(&writes, &done, begun);
                     self.put_back(Vec::new());
                     tell_all(done, waits);
                 }
@@ -260,9 +297,10 @@ impl SharedWriter {
             return;
         };
         let writes = Arc::new(writes);
+        let begun = Instant::now();
         let left = match self.store.write(writes.clone()).await {
             Ok(done) => {
-                self.tell_written(&writes, &done);
+                self.tell_written(&writes, &done, begun);
                 tell_all(done, waits);
                 Vec::new()
             }
@@ -281,9 +319,10 @@ impl SharedWriter {
         let mut left = Vec::new();
         for QueuedWrite { write, waits } in entries {
             let write = Arc::new(vec![write]);
+            let begun = Instant::now();
             match (self.store.write(write.clone()).await, waits) {
                 (Ok(done), waits) => {
-                    self.tell_written(&write, &done);
+                    self.tell_written(&write, &done, begun);
                     tell(waits, Ok(done == [true]));
                 }
                 (Err(fault), Some(waits)) => tell(Some(waits), Err(fault)),
@@ -604,7 +643,7 @@ impl RecordStore for Writer {
         .boxed()
     }
 
-    fn size(&self) -> RecordFuture<'_, Option<u64>> {
+    fn size(&self) -> RecordFuture<'_, Option<StoreSize>> {
         self.shared.store.size()
     }
 

@@ -17,6 +17,7 @@ fn bounded(store: Arc<dyn RecordStore>, clock: fn() -> Timestamp) -> Arc<Record>
         of_caller: OF_CALLER,
         of_all: 2 * OF_CALLER,
         arguments: 10_100,
+        ..StorageLimits::DEFAULT
     }))
 }
 

@@ -9,7 +9,7 @@ mod response;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -64,6 +64,8 @@ type PeerAddress = Option<Extension<ConnectInfo<SocketAddr>>>;
 const IDLE: Duration = Duration::from_secs(60 * 60);
 /// The same for requests of the rounds era with a server that a later file defines otherwise: other requests go to that one.
 const IDLE_ROUNDS: Duration = Duration::from_secs(15 * 60);
+/// The time in which a request that came before a change of the file may open a session, in milliseconds.
+const MAY_STILL_OPEN: u64 = 60_000;
 /// The beginning of the name of a session for requests of the rounds era.
 const ROUNDS: &str = "rounds ";
 /// The interval of checks that callers may still be served.
@@ -105,8 +107,9 @@ impl EndpointContext {
 pub(crate) struct McpEndpoint {
     runtime: Runtime,
     served: Arc<ServedServer>,
-    /// `true` once a later file has another server in its place, or none: it gets no new session.
-    is_retired: AtomicBool,
+    /// The time, in milliseconds since 1970, since which a later file has another server in its place, or none: it gets no new
+    /// session. 0 if there is none.
+    retired_at: AtomicU64,
     origin_guard: OriginGuard,
     /// The exchange of callers' tokens for the server's.
     exchange: Option<Arc<TokenExchange>>,
@@ -183,7 +186,7 @@ impl McpEndpoint {
             exchange,
             runtime,
             served,
-            is_retired: AtomicBool::new(false),
+            retired_at: AtomicU64::new(0),
             origin_guard,
             resources: RwLock::default(),
             sessions: Mutex::default(),
@@ -243,12 +246,19 @@ impl McpEndpoint {
 
     /// Leaves new sessions to the server of a later file.
     pub(crate) fn retire(&self) {
-        self.is_retired.store(true, Ordering::Release);
+        let now = clock::now().as_millis().max(1);
+        let set = Ordering::AcqRel;
+        // The first time counts.
+        let _before = self
+            .retired_at
+            .compare_exchange(0, now, set, Ordering::Acquire);
     }
 
-    /// Returns `true` if it has sessions.
-    pub(crate) fn has_sessions(&self) -> bool {
-        !self.sessions().is_empty()
+    /// Returns `true` if it has sessions, or may get some: a request that came before it was retired is still on its way.
+    pub(crate) fn may_have_sessions(&self) -> bool {
+        let retired_at = self.retired_at.load(Ordering::Acquire);
+        let since = clock::now().as_millis().saturating_sub(retired_at);
+        retired_at == 0 || since < MAY_STILL_OPEN || !self.sessions().is_empty()
     }
 
     /// Returns `true` if these headers name a session here.
@@ -458,7 +468,7 @@ impl McpEndpoint {
     fn end_idle(&self) {
         let now = clock::now().as_millis();
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let is_retired = self.is_retired.load(Ordering::Acquire);
+        let is_retired = self.retired_at.load(Ordering::Acquire) != 0;
         self.sessions().retain(|name, held| {
             let is_left = is_retired && name.starts_with(ROUNDS);
             let idle = millis(if is_left { IDLE_ROUNDS } else { IDLE });

@@ -9,7 +9,7 @@ use std::time::Duration;
 use mcp_elicit_core::lifecycle::Timestamp;
 use rusqlite::{Connection, OpenFlags};
 
-use super::super::{ChainKey, Crash, DatabaseFault, OpenFigures, RecordStoreError};
+use super::super::{ChainKey, Crash, DatabaseFault, OpenFigures, RecordStoreError, StoreSize};
 use super::{LOG, beside, lists};
 use crate::encryption::Encryption;
 use crate::state_file;
@@ -193,11 +193,18 @@ impl SqliteFile {
         Ok(found)
     }
 
-    /// Returns the size of the file and its log, in bytes.
-    pub(super) fn size(&mut self) -> Result<u64, RecordStoreError> {
-        self.connection()?;
+    /// Returns the size of the file and its log.
+    pub(super) fn size(&mut self) -> Result<StoreSize, RecordStoreError> {
+        let used = "SELECT (page_count - freelist_count) * page_size \
+             FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
+        let mut statement = self.connection()?.prepare_cached(used)?;
+        let used: i64 = statement.query_row([], |row| row.get(0))?;
+        drop(statement);
         let of = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
-        Ok(of(&self.path) + of(&beside(&self.path, LOG)))
+        Ok(StoreSize {
+            on_disk: of(&self.path) + of(&beside(&self.path, LOG)),
+            used: u64::try_from(used).unwrap_or(0),
+        })
     }
 
     /// Flushes the log to the disk. What is not in it any more was flushed before it left.
