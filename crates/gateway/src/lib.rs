@@ -27,6 +27,7 @@
 //! | `local_responder` | the operator's terminal or program, as a responder |
 //! | `learned_facts` | facts learned about the servers, stored in the record |
 //! | `server_check` | the eras that a server speaks, and those in which it was seen to ask |
+//! | `replaceable` | a value that is replaced as a whole while it is used |
 //! | `server_identity` | the identity of a server |
 //! | `byte_account` | bytes of memory that several have together |
 //! | `frame`, `headers` | a frame; the HTTP headers of MCP |
@@ -47,6 +48,7 @@ mod local_responder;
 #[cfg(feature = "teams")]
 mod notifier;
 pub mod recorded;
+mod replaceable;
 mod runtime;
 mod server_challenge;
 mod server_check;

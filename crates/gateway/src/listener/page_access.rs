@@ -3,7 +3,7 @@
 //! `tower-http` writes the headers. A page of any other origin gets none of them, not even in the response to a preflight
 //! request.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -16,6 +16,7 @@ use tower::{Layer as _, Service as _};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use crate::headers::{SESSION, VERSION, only_text};
+use crate::replaceable::Replaceable;
 
 /// The time for which a browser remembers the response to a preflight request. Browsers shorten it to their own maximum.
 const MAX_AGE: Duration = Duration::from_secs(2 * 60 * 60);
@@ -28,29 +29,22 @@ const EXPOSED: [HeaderName; 4] = [SESSION, VERSION, WWW_AUTHENTICATE, RETRY_AFTE
 
 /// The origins whose pages may use the listener, besides its own. All clones have the same ones.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AllowedOrigins(Arc<RwLock<Arc<[String]>>>);
+pub(crate) struct AllowedOrigins(Arc<Replaceable<[String]>>);
 
 impl AllowedOrigins {
     /// Creates the origins of a configuration.
     pub(crate) fn new(origins: &[String]) -> Self {
-        Self(Arc::new(RwLock::new(origins.into())))
+        Self(Arc::new(Replaceable::new(origins.into())))
     }
 
     /// Replaces the origins, also in the clones.
     pub(crate) fn replace(&self, origins: &[String]) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = origins.into();
+        self.0.set(origins.into());
     }
 
     /// Returns `true` if this origin is one of them.
     pub(crate) fn has(&self, origin: &str) -> bool {
-        is_among(&self.now(), origin)
-    }
-
-    fn now(&self) -> Arc<[String]> {
-        self.0
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        is_among(&self.0.get(), origin)
     }
 }
 
@@ -115,7 +109,7 @@ pub(crate) fn open_to_allowed(app: Router, origins: AllowedOrigins) -> Router {
 }
 
 async fn respond(State(access): State<PageAccess>, request: Request, next: Next) -> Response {
-    if access.origins.now().is_empty() {
+    if access.origins.0.get().is_empty() {
         return next.run(request).await;
     }
     let is_named = access.names(request.headers());

@@ -2,7 +2,7 @@
 //! as they began, and others get it as the file defines it now.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
@@ -13,6 +13,7 @@ use crate::listener::endpoint::header_checks::refusal;
 use crate::listener::endpoint::{EndpointContext, McpEndpoint};
 use crate::listener::origin_guard::OriginGuard;
 use crate::listener::page_access::AllowedOrigins;
+use crate::replaceable::Replaceable;
 use crate::runtime::Runtime;
 use crate::runtime::current_file::ServedServers;
 
@@ -26,7 +27,7 @@ pub(crate) struct ServerTable {
     origin_guard: OriginGuard,
     origins: AllowedOrigins,
     shared: EndpointContext,
-    paths: RwLock<Arc<ServedPaths>>,
+    paths: Replaceable<ServedPaths>,
 }
 
 type ServedPaths = BTreeMap<String, Arc<ServedPath>>;
@@ -52,7 +53,7 @@ impl ServerTable {
             origin_guard: OriginGuard::new(local, origins.clone()).behind(public_url),
             origins,
             shared: EndpointContext::new(&ByteLimits::DEFAULT),
-            paths: RwLock::default(),
+            paths: Replaceable::default(),
         })
     }
 
@@ -80,7 +81,7 @@ impl ServerTable {
     /// Replaces the servers. Those that are the same object stay as they are, with their sessions. Must be called in a tokio
     /// runtime.
     pub(crate) fn replace(&self, runtime: &Runtime, servers: &ServedServers) {
-        let before = self.paths();
+        let before = self.paths.get();
         let mut next: BTreeMap<String, Arc<McpEndpoint>> = BTreeMap::new();
         for (name, served) in servers {
             let path = format!("{ONLY}/{name}");
@@ -102,7 +103,7 @@ impl ServerTable {
             (path.clone(), Arc::new(served))
         });
         let paths = Arc::new(paths.collect::<ServedPaths>());
-        *self.paths.write().unwrap_or_else(PoisonError::into_inner) = paths.clone();
+        self.paths.set(paths.clone());
         // Not before: until then they may get new sessions.
         for endpoint in before.values().filter_map(|at| at.current.as_ref()) {
             let is_current = |at: &Arc<ServedPath>| at.is_current(endpoint);
@@ -150,23 +151,16 @@ impl ServerTable {
         }
     }
 
-    fn paths(&self) -> Arc<ServedPaths> {
-        self.paths
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
     /// Returns the servers at this path, which may end in a slash: people type one, and some clients add one.
     pub(crate) fn at(&self, path: &str) -> Option<Arc<ServedPath>> {
-        let paths = self.paths();
+        let paths = self.paths.get();
         let without_slash = path.strip_suffix('/').unwrap_or(path);
         paths.get(without_slash).cloned()
     }
 
     /// Returns the servers of this and of earlier files that have or may get sessions.
     pub(crate) fn endpoints(&self) -> Vec<Arc<McpEndpoint>> {
-        let paths = self.paths();
+        let paths = self.paths.get();
         // The only server has a path of its own, too.
         let named = paths.iter().filter(|(path, _)| *path != ONLY);
         let all = named.flat_map(|(_, at)| at.current.iter().chain(&at.earlier));

@@ -17,7 +17,7 @@ pub(crate) mod unreached;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -36,6 +36,7 @@ pub(crate) use self::push_devices::PushDevices;
 pub(crate) use self::slack_acts::SlackPeople;
 use crate::config::{ConfiguredChannels, zone_of};
 use crate::current_rules::CurrentRules;
+use crate::replaceable::Replaceable;
 use crate::runtime::QuestionLinks;
 
 /// The interval of checks for due messages.
@@ -107,7 +108,7 @@ pub(crate) struct Notifier {
     teams: Arc<CurrentRules>,
     summaries: Summaries,
     /// Replaced completely when the configuration is read again.
-    open: RwLock<Arc<OpenChannels>>,
+    open: Replaceable<OpenChannels>,
     is_running: AtomicBool,
     /// The time from which Slack accepts messages again, as it said last.
     slack_resumes: Mutex<Option<Timestamp>>,
@@ -133,7 +134,7 @@ impl Notifier {
             summaries: Summaries::new(record.clone(), links, pages_only, directory),
             record,
             teams,
-            open: RwLock::new(open),
+            open: Replaceable::new(open),
             is_running: AtomicBool::new(false),
             slack_resumes: Mutex::default(),
             ways: Mutex::default(),
@@ -143,8 +144,7 @@ impl Notifier {
 
     /// Returns the current channels.
     fn open(&self) -> Arc<OpenChannels> {
-        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&open)
+        self.open.get()
     }
 
     /// Returns `true` if the current channels have these tables.
@@ -154,7 +154,7 @@ impl Notifier {
 
     /// Replaces the channels. Waiting messages use the new ones, or fail if their channel is not among them.
     pub(crate) fn replace(&self, next: Arc<OpenChannels>) {
-        *self.open.write().unwrap_or_else(PoisonError::into_inner) = next;
+        self.open.set(next);
     }
 
     /// Returns the data for web push on the pages, if it is configured.

@@ -14,10 +14,11 @@ use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{SessionVersion, method};
 use mcp_elicit_relay::{NO_BATCHES, batch_items};
 
+use super::McpEndpoint;
+use super::client_session::ClientSession;
 use super::header_checks::{refusal, with_id};
 use super::request::ClientMessage;
 use super::response::take;
-use super::{ClientSession, McpEndpoint};
 use crate::callers::ProvenCaller;
 use crate::headers::{SESSION, VERSION};
 use crate::listener::requests_at_work::RequestKind;

@@ -7,14 +7,16 @@
 //! fewer sessions.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::response::Response;
 use http::StatusCode;
 
+use super::client_session::ClientSession;
 use super::header_checks::refusal;
-use super::{ClientSession, McpEndpoint, full};
+use super::{McpEndpoint, full};
 use crate::callers::ProvenCaller;
 use crate::config::ServerTarget;
 use crate::listener::requests_at_work::TooMany;
@@ -50,8 +52,8 @@ pub(super) struct Full;
 ///
 /// # Errors
 /// If every candidate is busy.
-pub(super) fn make_room<S: Evictable>(
-    sessions: &mut HashMap<String, Arc<S>>,
+pub(super) fn make_room<N: Clone + Eq + Hash, S: Evictable>(
+    sessions: &mut HashMap<N, Arc<S>>,
     caller: &str,
 ) -> Result<Option<Arc<S>>, Full> {
     let own = sessions.values().filter(|held| held.caller() == caller);
@@ -78,8 +80,8 @@ enum Idle {
 }
 
 /// Takes out the least recently used session of this kind of the caller with the most; of caller `only`, if given.
-fn take_idle<S: Evictable>(
-    sessions: &mut HashMap<String, Arc<S>>,
+fn take_idle<N: Clone + Eq + Hash, S: Evictable>(
+    sessions: &mut HashMap<N, Arc<S>>,
     only: Option<&str>,
     idle: Idle,
 ) -> Option<Arc<S>> {

@@ -12,7 +12,7 @@ use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{Revision, method};
 use mcp_elicit_relay::{Event, NEEDS_ID, StreamId};
 
-use super::ClientSession;
+use super::client_session::ClientSession;
 use super::header_checks::{
     cannot_start, carried, no_session, refusal, status_in_session, status_of,
 };
