@@ -67,7 +67,7 @@ impl PipedClient {
             self.next += 1;
             let id = self.next;
             let call = format!(
-                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"ask","arguments":{{"n":{number}}}}}}}"#
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"deploy","arguments":{{"n":{number}}}}}}}"#
             );
             self.send(call.as_bytes())?;
         }

@@ -1,5 +1,6 @@
 //! Many questions at once: the memory for each, and the time to list them and to answer one. Their record is a file, or on
-//! PostgreSQL, where several gateways can share it.
+//! PostgreSQL, where several gateways can share it. The demo server asks them, in the era of rounds: a question belongs to
+//! its call, so calls need not take turns.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -16,13 +17,14 @@ use mcp_elicit_inbox::state_folder::StateFolder;
 use crate::line::PipedClient;
 use crate::memory;
 use crate::run::{now, stop};
-use crate::say::ANSWER;
 use crate::web::{HttpBody, HttpHead};
 
 /// The time that all questions may take to arrive.
 const TIME_LIMIT: Duration = Duration::from_secs(10 * 60);
 /// The number of times that each request is timed.
 const READINGS: usize = 20;
+/// The answer to a question of the server.
+const ANSWER: &str = r#"{"action":"accept","content":{"environment":"staging"}}"#;
 /// The number of questions that are answered.
 const ANSWERS: usize = 50;
 
@@ -104,15 +106,15 @@ impl PendingLoad {
                 fs::copy(state_of(0).join(key), state.join(key))?;
             }
         }
-        let own = std::env::current_exe()?.display().to_string();
+        let program = gateway.display().to_string();
         let folder = state.display().to_string();
-        let mut words = vec![gateway.display().to_string(), "gateway".to_owned()];
+        let mut words = vec![program.clone(), "gateway".to_owned()];
         if let Some(record) = &self.record {
             words.extend(["--record", record].map(str::to_owned));
         }
         let options = ["--pending", "off", "--questions-per-minute", "off"];
         let places = ["--hold", "86400", "--inbox", "127.0.0.1:0"];
-        let server = ["--state", &folder, "--", &own, "server", "stdio"];
+        let server = ["--state", &folder, "--", &program, "demo-server"];
         let rest = options.iter().chain(&places).chain(&server);
         words.extend(rest.map(|word| (*word).to_owned()));
         let mut line = PipedClient::start(&words, Stdio::piped())?;
