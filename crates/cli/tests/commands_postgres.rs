@@ -613,6 +613,12 @@ fn checkpoints(words: &[&str], sql: &dyn Fn(&str), folder: &Path) {
         assert_eq!(refused.code, Some(1), "{refused:?}");
         assert!(refused.said.contains(why), "{refused:?}");
     }
+    let mistyped = check(&ordered, &["--key", &key[1..]]);
+    assert_eq!(mistyped.code, Some(2), "{mistyped:?}");
+    assert!(
+        mistyped.said.contains("is not a public key"),
+        "{mistyped:?}"
+    );
     std::fs::write(&changed, line.replace("\"at\":", "\"at\":1")).unwrap();
     let refused = check(&changed, &["--key", &key]);
     assert_eq!(refused.code, Some(1), "{refused:?}");

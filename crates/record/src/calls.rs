@@ -185,7 +185,7 @@ impl Record {
     }
 
     /// Records that a call of this session is in progress without a waiting client; a person can answer its question at
-    /// `link`.
+    /// `link`. Of a call that was recorded before, this is its new link.
     ///
     /// # Errors
     /// If the system has no random numbers, or the store fails: then only this gateway knows of the call, until the store can
@@ -204,7 +204,9 @@ impl Record {
             tell: tell.clone(),
             call,
         };
-        let id = match self.add_unattended(owner, binding.clone(), link.clone(), None) {
+        let known = self.relinked(tell, call, &binding, link.as_ref());
+        let added = || self.add_unattended(owner, binding.clone(), link.clone(), None);
+        let id = match known.map_or_else(added, Ok) {
             Ok(id) => id,
             Err(fault) => return Err(fault).into(),
         };
@@ -212,6 +214,21 @@ impl Record {
         let until = self.now().after(self.retention().results);
         let record = self.clone();
         Applied::pending(async move { record.begin_call(id, binding, running, until).await })
+    }
+
+    /// Replaces the link of a call of this session that is in progress. Returns its id; `None` if it is not known.
+    fn relinked(
+        &self,
+        tell: &mpsc::UnboundedSender<RecordEvent>,
+        call: SessionKey,
+        binding: &str,
+        link: Option<&String>,
+    ) -> Option<String> {
+        let mut calls = self.unattended();
+        let mut of_session = calls.values_mut().filter(|known| known.is_of(tell, call));
+        let known = of_session.find(|known| known.binding == binding && !known.has_ended())?;
+        known.link = link.cloned();
+        Some(known.id.clone())
     }
 
     /// Adds a call in progress that nobody waits for, under a new id, which it returns. `task_until` is the time until which
@@ -489,7 +506,15 @@ impl Record {
                     }
                     continue;
                 }
-                Some(_) => {}
+                Some(running) => {
+                    // It may ask its next question.
+                    if let Some(known) = calls.get_mut(&call.id)
+                        && known.owner.is_none()
+                        && known.result_until.is_none()
+                    {
+                        known.link.clone_from(&running.link);
+                    }
+                }
                 None => {
                     if let Some(known) = calls.get_mut(&call.id)
                         && known.result_until.is_none()

@@ -42,13 +42,12 @@ const LEAST_TTL: Duration = Duration::from_secs(1);
 const MESSAGE: usize = 500;
 
 const UNKNOWN: &str = "there is no such task of this caller at this server: it may have expired, or its call has ended. Make the call again: it is a new one, unless its question is still open";
-const LOST: &str =
-    "the gateway that ran this task has ended. Make the call again; nothing is asked twice";
+const LOST: &str = "the gateway that ran this task has ended. Make the call again; a question that is open is not asked twice";
 const CANCELLED: &str = "the task was cancelled";
 const NOT_RECORDED: &str = "the task could not be recorded, so the call was cancelled";
 const NOT_STORED: &str = "the call has ended, and its result cannot be stored: the results of this caller's tasks have reached their limit. Fetch results before you begin more tasks, or make calls without tasks";
 /// The error of a held call whose gateway stops.
-const STOPPED: &str = "the gateway was stopped before the call had ended. Make the call again; nothing is asked twice";
+const STOPPED: &str = "the gateway was stopped before the call had ended. Make the call again; a question that is open is not asked twice";
 
 /// Returns a request of this method if it is about a task of the gateway.
 pub(crate) fn own_task_in(frame: Frame<'_>, method: &str) -> Option<TaskRequest> {

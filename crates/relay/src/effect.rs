@@ -231,7 +231,7 @@ pub enum Effect {
         /// The server's `serverInfo`.
         server_info: Option<String>,
     },
-    /// No client waits any more for this call, which the server is processing.
+    /// No client waits any more for this call, which the server is processing; or it asks another question since.
     KeepCall {
         /// The call.
         call: CallId,

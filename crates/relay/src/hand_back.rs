@@ -81,7 +81,7 @@ pub(crate) fn words(
     format!(
         "Not done yet. The server {server} {needs} a person's answer before the {} {target} can go on. \
          Ask the person to answer {at} - then call {target} again with the same arguments. \
-         The call goes on where it stopped; nothing is asked twice.",
+         This question is not asked twice.",
         kind.word()
     )
 }

@@ -356,6 +356,14 @@ impl Relay {
         };
         let (via, call) = (ask.via(), ask.call());
         let in_client_round = matches!(ask.origin(), Origin::PassedRound { .. });
+        // The same call made again in another session is told of this question.
+        let is_detached = |call: &CallId| {
+            let call = self.calls.get(*call);
+            call.is_some_and(|call| call.stream().is_none())
+        };
+        if let Some(call) = call.filter(|call| is_detached(call) && self.unattended.has(*call)) {
+            self.keep_call(call);
+        }
         if answered && !in_client_round {
             self.answered(now, key);
             self.present_rest(now, call);

@@ -171,7 +171,7 @@ pub(crate) fn connecting_in(protocol: Protocol, error: &ConnectError, target: &T
     let failure = connecting(error, target);
     match protocol.revision() {
         Some(revision) if may_lack_it => failure.hint(format!(
-            "`--protocol {revision}` allows no other revision, and the server may not speak this one; leave it out, and both agree on one. \
+            "`--protocol {revision}` allows no other revision, and the server may not speak this one. If it is not only away for a moment, leave the option out, and both agree on one; \
              `mcp-elicit call --list` says which ones the server speaks."
         )),
         _ => failure,

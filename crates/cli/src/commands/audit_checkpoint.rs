@@ -104,6 +104,11 @@ pub(super) async fn run(args: CheckpointArgs, location: &RecordLocation) -> Resu
 /// Checks the signatures of a file, and that all its checkpoints can be of one chain.
 fn check(file: &Path, key: Option<&str>) -> Result<Exit, Failure> {
     let shown = file.display();
+    if let Some(key) = key.filter(|key| !checkpoint::is_public_key(key)) {
+        let why = format!("`{key}` is not a public key: it has 64 hexadecimal digits");
+        return Err(Failure::usage(why)
+            .hint("take it from the operator of the gateway: each checkpoint has it as `key`."));
+    }
     let checkpoints = checkpoint::read(file)?;
     let mut signer: Option<String> = key.map(str::to_owned);
     for (number, checkpoint) in &checkpoints {

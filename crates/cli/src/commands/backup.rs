@@ -1,5 +1,6 @@
 //! `backup`: a copy of a gateway's state folder, and the check of one.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -13,6 +14,9 @@ use super::{audit, in_runtime};
 use crate::args::record_location::RecordLocation;
 use crate::failure::{Exit, Failure};
 use crate::output;
+
+/// The next step if a disk is full.
+const FULL_DISK: &str = "make room on the disk of the folder that is written, then run the command again; nothing is left there.";
 
 /// Copy the state folder of a gateway, with the record in it or in its database: keys, tokens and logins. Gateways may
 /// run meanwhile
@@ -151,6 +155,10 @@ pub(super) fn failed(error: BackupError) -> Failure {
                 .because(error)
                 .hint(hint.unwrap_or_else(|| "use another backup.".to_owned()));
         }
+        BackupError::File { source, .. } if source.kind() == ErrorKind::StorageFull => {
+            Some(FULL_DISK)
+        }
+        BackupError::Store(fault) if fault.is_disk_full() => Some(FULL_DISK),
         BackupError::File { .. } | BackupError::Store(_) | BackupError::Record(_) => None,
     };
     let failure = match &error {

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use data_encoding::HEXLOWER;
 use mcp_elicit_record::{IdentityKey, state_file};
-use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
+use ring::signature::{
+    ED25519, ED25519_PUBLIC_KEY_LEN, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -89,6 +91,11 @@ impl Checkpoint {
         let (at, events) = (self.at.to_be_bytes(), self.events.to_be_bytes());
         *mac == key.hash(MAC, &[&at, &events, self.hash.as_bytes()])
     }
+}
+
+/// Returns `true` if this can be a public key, in hex.
+pub(super) fn is_public_key(text: &str) -> bool {
+    text.len() == 2 * ED25519_PUBLIC_KEY_LEN && text.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
 fn signed_text(at: u64, events: u64, hash: &str) -> String {

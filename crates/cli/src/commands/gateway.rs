@@ -376,7 +376,8 @@ pub(super) fn database_failed(fault: StartError) -> Failure {
 fn of_database(fault: StartError) -> Failure {
     let failure = if let StartError::Record(source) = &fault {
         let otherwise = || {
-            "check that the server runs, and that the address of `--record` is right.".to_owned()
+            "check that the server runs, takes writes, and that the address of `--record` is right."
+                .to_owned()
         };
         Failure::connection("cannot start the gateway")
             .hint(source.remedy().unwrap_or_else(otherwise))

@@ -225,7 +225,7 @@ pub(super) fn unreadable(fault: RecordStoreError) -> Failure {
 pub(super) fn of_database(fault: &RecordStoreError) -> Option<Failure> {
     let hint = || {
         fault.remedy().unwrap_or_else(|| {
-            "check that the server runs, and that the address of `--record` is right.".to_owned()
+            "check that the server runs, takes writes, and that the address of `--record` is right.".to_owned()
         })
     };
     fault.is_in_database().then(|| {

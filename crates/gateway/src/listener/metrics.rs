@@ -242,6 +242,10 @@ fn add_writes(text: &mut Exposition, record: &Record) {
     let help = "Times of the steps in which the record took them.";
     text.metric(name, MetricType::Histogram, Some(help));
     histogram(text, name, &[], &writes.steps);
+    let name = "mcp_elicit_record_write_failures_total";
+    let help = "Writes that the record did not take, each time they were tried.";
+    text.metric(name, MetricType::Counter, Some(help));
+    text.labelled(name, &[], writes.failed);
     let name = "mcp_elicit_record_writes_waiting";
     gauge(
         text,

@@ -12,7 +12,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -59,6 +59,8 @@ struct SharedWriter {
     ends: OnceLock<EndObserver>,
     /// The times of the steps, and the number of writes in them.
     made: Mutex<(Times, u64)>,
+    /// The writes that failed, each time.
+    failed: AtomicU64,
 }
 
 /// Figures of the writes to a store.
@@ -68,6 +70,8 @@ pub struct WriteFigures {
     pub waiting: usize,
     /// The writes that were made.
     pub made: u64,
+    /// The writes that failed, each time they were tried one by one.
+    pub failed: u64,
     /// The times of the steps in which they were made.
     pub steps: Times,
 }
@@ -105,6 +109,7 @@ impl Writer {
             closed: AtomicBool::new(false),
             ends: OnceLock::new(),
             made: Mutex::new((Times::of_writes(), 0)),
+            failed: AtomicU64::new(0),
         });
         tokio::spawn(run(shared.clone()));
         Self { shared }
@@ -128,6 +133,7 @@ impl Writer {
         WriteFigures {
             waiting,
             made,
+            failed: self.shared.failed.load(Ordering::Relaxed),
             steps,
         }
     }
@@ -325,8 +331,12 @@ impl SharedWriter {
                     self.tell_written(&write, &done, begun);
                     tell(waits, Ok(done == [true]));
                 }
-                (Err(fault), Some(waits)) => tell(Some(waits), Err(fault)),
+                (Err(fault), Some(waits)) => {
+                    self.failed.fetch_add(1, Ordering::Relaxed);
+                    tell(Some(waits), Err(fault));
+                }
                 (Err(fault), None) => {
+                    self.failed.fetch_add(1, Ordering::Relaxed);
                     tracing::error!(%fault, "the record could not be written; it is tried again");
                     left.extend(entries_of(Arc::unwrap_or_clone(write), vec![None]));
                 }

@@ -254,6 +254,24 @@ async fn a_call_of_another_gateway_is_followed_and_its_result_is_returned_once()
 }
 
 #[tokio::test]
+async fn a_call_that_asks_its_next_question_is_found_with_its_link_at_every_gateway() {
+    let two = Two::start().await;
+    let (owner, _told) = mpsc::unbounded_channel();
+    let (follower, _follows) = mpsc::unbounded_channel();
+    two.handed_back(&owner, &follower).await;
+    let next = Some("http://127.0.0.1:7878/u/q/2".to_owned());
+    let first = two.first();
+    let session = SessionKey(1);
+    let again = first.keep_call(&local(), INFO, "digest", &owner, session, next.clone());
+    again.await.unwrap();
+    assert_eq!(two.below.calls(None, clock()).await.unwrap().len(), 1);
+    let running = FoundCall::Running { link: next };
+    assert_eq!(find(first, &local()).await, running);
+    two.second.poll_others().await.unwrap();
+    assert_eq!(find(&two.second, &local()).await, running);
+}
+
+#[tokio::test]
 async fn a_call_whose_client_waits_again_at_its_gateway_is_made_anew_elsewhere() {
     let two = Two::start().await;
     let (owner, _told) = mpsc::unbounded_channel();

@@ -68,6 +68,11 @@ impl Unattended {
         self.by_digest.get(digest).into_iter().flatten().copied()
     }
 
+    /// Returns `true` if no client waits for this call of the session.
+    pub(crate) fn has(&self, call: CallId) -> bool {
+        self.by_digest.values().any(|calls| calls.contains(&call))
+    }
+
     /// Returns `true` while no call of this session is unattended.
     pub(crate) fn is_empty(&self) -> bool {
         self.by_digest.is_empty()

@@ -81,6 +81,28 @@ fn past_the_hold_the_call_is_handed_back_and_resumes_when_made_again() {
 }
 
 #[test]
+fn a_call_that_asks_again_while_nobody_waits_is_in_the_record_with_its_next_question() {
+    for server in [Revision::V2025_06_18, Revision::V2025_11_25] {
+        let client = Revision::V2025_11_25;
+        let mut world = World::new(client, Capability::NONE, server, Asks::TwoInSequence).opened();
+        world.people = None;
+        world.call();
+        world.settle();
+        world.pass_time(Duration::from_secs(51));
+        world.settle();
+        let first = world.open_to_people()[0].clone();
+        assert_eq!(world.kept_links.len(), 1, "{server}");
+        assert!(world.answer(&first, Action::Accept));
+        world.settle();
+        let second = world.open_to_people()[0].clone();
+        let [Some(before), Some(now)] = &world.kept_links[..] else {
+            panic!("{server}: {:?}", world.kept_links);
+        };
+        assert!(before.contains(&first) && now.contains(&second), "{now}");
+    }
+}
+
+#[test]
 fn an_answer_given_while_nobody_waits_is_found_by_the_next_call() {
     for (client, server) in pairs() {
         let mut world = held(client, server);

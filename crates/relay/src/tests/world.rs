@@ -61,6 +61,8 @@ pub(super) struct World {
     pub(super) doubts: Vec<(String, NotAPerson)>,
     /// Questions in the audit that nobody could be shown: the messages and the reasons.
     pub(super) not_shown: Vec<(String, String)>,
+    /// The addresses with which the record has calls that no client waits for.
+    pub(super) kept_links: Vec<Option<String>>,
 }
 
 impl World {
@@ -102,6 +104,7 @@ impl World {
             restarts: 0,
             doubts: Vec::new(),
             not_shown: Vec::new(),
+            kept_links: Vec::new(),
         }
     }
 
@@ -227,9 +230,9 @@ impl World {
                 | Effect::FollowTask { .. }
                 | Effect::CancelTask { .. }
                 | Effect::DropCall { .. } => self.task_effect(effect),
+                Effect::KeepCall { link, .. } => self.kept_links.push(link),
                 // A single session shares no calls with another.
                 Effect::FindCall { .. }
-                | Effect::KeepCall { .. }
                 | Effect::KeepResult { .. }
                 | Effect::FollowCall { .. }
                 | Effect::Delivered { .. }

@@ -682,7 +682,7 @@ fn connect_fault(error: Error, address: &str) -> RecordStoreError {
         }
         Some(code) if *code == SqlState::INVALID_CATALOG_NAME => refused(
             format!("there is no such database: {address}"),
-            "create it (`createdb --encoding=UTF8 --owner=USER DATABASE`), or correct the address.",
+            "create it (`createdb --encoding=UTF8 --template=template0 --owner=USER DATABASE`), or correct the address.",
         ),
         _ if described(&error).contains("password missing") => refused(
             format!("the database {address} asks for a password, and none was given"),

@@ -227,7 +227,7 @@ async fn check_server(client: &Client, address: &str) -> Result<(), RecordStoreE
     if encoding != "UTF8" {
         return refused(
             format!("the database {address} has the encoding {encoding}"),
-            "create one with `createdb --encoding=UTF8 --template=template0 --locale=C DATABASE`."
+            "create one with `createdb --encoding=UTF8 --template=template0 --locale=C --owner=USER DATABASE`."
                 .to_owned(),
         );
     }
