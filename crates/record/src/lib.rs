@@ -369,6 +369,8 @@ impl Record {
     pub fn set_limits(&self, retention: Retention, storage: StorageLimits) {
         let mut limits = self.limits.write().unwrap_or_else(PoisonError::into_inner);
         *limits = RecordLimits { retention, storage };
+        drop(limits);
+        self.whole.measure_anew();
     }
 
     /// Returns the current limits.

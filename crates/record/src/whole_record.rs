@@ -71,6 +71,11 @@ impl Measured {
 }
 
 impl WholeRecord {
+    /// Forgets the measurement, which was made for other limits.
+    pub(crate) fn measure_anew(&self) {
+        self.measured().at = None;
+    }
+
     fn measured(&self) -> MutexGuard<'_, Measured> {
         self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -65,9 +65,12 @@ async fn open_questions_of_all_callers_are_limited_and_an_end_makes_room_at_once
         ask(&record, 4, durability).await.unwrap();
         let refused = ask(&record, 5, durability).await;
         assert_eq!(limit_of(&refused), Some(WholeRecordLimit::Open(3)));
-        // A limit that is raised, or taken away, applies to the next question.
+        // A limit that is taken away, or set, applies to the next question.
         record.set_limits(Retention::default(), StorageLimits::DEFAULT);
         ask(&record, 6, durability).await.unwrap();
+        record.set_limits(Retention::default(), limits);
+        let refused = ask(&record, 7, durability).await;
+        assert_eq!(limit_of(&refused), Some(WholeRecordLimit::Open(3)));
     }
 }
 
@@ -85,8 +88,14 @@ async fn a_record_with_its_most_bytes_takes_answers_and_no_question_until_some_a
             of_record: Some(MOST),
             ..StorageLimits::DEFAULT
         };
-        let record = limited(store.clone(), now, limits);
-        let mut ids = Vec::new();
+        // What was measured without the limit does not count for it.
+        let only_open = StorageLimits {
+            open: Some(100_000),
+            ..StorageLimits::DEFAULT
+        };
+        let record = limited(store.clone(), now, only_open);
+        let mut ids = vec![ask(&record, 9_000, durability).await.unwrap()];
+        record.set_limits(Retention::default(), limits);
         let refused = loop {
             match ask(&record, ids.len() as u64, durability).await {
                 Ok(id) => ids.push(id),
