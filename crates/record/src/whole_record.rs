@@ -102,11 +102,13 @@ impl Record {
         let limits = self.limits().storage;
         let bytes = row.stored_bytes();
         let known = *self.whole.measured();
-        let may_be_known = known.count != before && known.is_within(AGAIN, self.now());
-        let is_full = limits
-            .of_record
-            .is_some_and(|most| known.bytes + bytes > most);
-        if !may_be_known && !(is_full && known.is_within(AGAIN_WHEN_FULL, self.now())) {
+        let now = self.now();
+        // Another question that waited has measured.
+        let is_known = known.count != before && known.is_within(AGAIN, now);
+        let is_over = |most| known.bytes + bytes > most;
+        let is_still_full =
+            limits.of_record.is_some_and(is_over) && known.is_within(AGAIN_WHEN_FULL, now);
+        if !is_known && !is_still_full {
             self.measure(limits).await?;
         }
         drop(measuring);
